@@ -196,28 +196,28 @@ pub struct Docket {
     is_fatal: bool,
     /// Deaths of which an input was blamed at the opening, until they are counted.
     blamed: u64,
+    fuse: Fuse,
 }
 
 impl Docket {
     /// Reads what the predecessor died of and records it.
     pub fn open(segment: Segment) -> (Docket, Finding) {
-        Docket::open_with(segment, &Fuse::default())
+        Docket::open_with(segment, Fuse::default())
     }
 
-    /// The same with a fuse, of which this life may die before any store.
-    fn open_with(segment: Segment, fuse: &Fuse) -> (Docket, Finding) {
-        let mut docket = Docket { segment, condemned: 0, is_on: true, is_fatal: false, blamed: 0 };
+    /// The same with a fuse, which may be lit.
+    pub fn open_with(segment: Segment, fuse: Fuse) -> (Docket, Finding) {
+        let mut docket = Docket { segment, condemned: 0, is_on: true, is_fatal: false, blamed: 0, fuse };
         let running = docket.pair(RUNNING);
         let mut finding = Finding::Nothing;
         // First, so that nothing is laid to that input if this life dies before it runs one.
-        fuse.burn();
         docket.clear();
         if running[0] != 0 {
             if docket.pair(SUSPECT) == running {
-                finding = Finding::Condemned(docket.condemn(running, fuse));
-                docket.put_or_die(SUSPECT, [0; 2], fuse);
+                finding = Finding::Condemned(docket.condemn(running));
+                docket.put(SUSPECT, [0; 2]);
             } else {
-                docket.put_or_die(SUSPECT, running, fuse);
+                docket.put(SUSPECT, running);
                 finding = Finding::Blamed;
             }
         }
@@ -236,34 +236,26 @@ impl Docket {
     }
 
     #[inline]
-    fn put(&self, n: usize, words: [u64; 2]) {
-        self.put_with(n, words, || ());
-    }
-
-    fn put_or_die(&self, n: usize, words: [u64; 2], fuse: &Fuse) {
-        self.put_with(n, words, || fuse.burn());
-    }
-
-    /// `die` may end this life before any store.
-    #[inline(always)]
-    fn put_with(&self, n: usize, [name, digest]: [u64; 2], die: impl Fn()) {
+    fn put(&self, n: usize, [name, digest]: [u64; 2]) {
         // The name is written last: a half-written note has no name.
-        die();
-        self.word(n).store(0, Ordering::Relaxed);
+        self.store(n, 0);
         compiler_fence(Ordering::SeqCst);
-        die();
-        self.word(n + 1).store(digest, Ordering::Relaxed);
+        self.store(n + 1, digest);
         compiler_fence(Ordering::SeqCst);
-        die();
-        self.word(n).store(name, Ordering::Relaxed);
+        self.store(n, name);
+    }
+
+    #[inline]
+    fn store(&self, n: usize, value: u64) {
+        self.fuse.burn_in_tests();
+        self.word(n).store(value, Ordering::Relaxed);
     }
 
     /// Condemns an input. Returns the block of a connection that is to be given up.
-    fn condemn(&self, note: [u64; 2], fuse: &Fuse) -> Option<u32> {
+    fn condemn(&self, note: [u64; 2]) -> Option<u32> {
         let count = self.word(COUNT).load(Ordering::Relaxed);
-        self.put_or_die(CONDEMNED + 2 * (count as usize % CONDEMNED_MAX), note, fuse);
-        fuse.burn();
-        self.word(COUNT).store(count.wrapping_add(1), Ordering::Relaxed);
+        self.put(CONDEMNED + 2 * (count as usize % CONDEMNED_MAX), note);
+        self.store(COUNT, count.wrapping_add(1));
         let same = (0..CONDEMNED_MAX).filter(|n| self.pair(CONDEMNED + 2 * n)[0] == note[0]).count();
         (note[0] >> 56 == Kind::Segment as u64 && same >= STUBBORN).then_some(note[0] as u32)
     }
@@ -346,7 +338,7 @@ impl Docket {
     /// Records that no input causes what runs from now on.
     #[inline]
     pub fn clear(&self) {
-        self.word(RUNNING).store(0, Ordering::Relaxed);
+        self.store(RUNNING, 0);
     }
 
     #[inline]
@@ -362,6 +354,9 @@ impl Docket {
         (0..CONDEMNED_MAX).map(|n| CONDEMNED + 2 * n).find(|n| self.pair(*n) == words)
     }
 }
+
+/// Stores by which an input is named before it runs, each of which burns a [`Fuse`] in debug builds.
+pub const NAMING: u64 = if cfg!(debug_assertions) { 3 } else { 0 };
 
 /// Where in the arena the word lies that is 0 exactly while no input runs.
 pub const RUNNING_AT: usize = AT + RUNNING * 8;

@@ -211,7 +211,7 @@ impl Arena {
 
     /// The docket, and what it says about the predecessor's death.
     pub fn docket(&self) -> (Docket, Finding) {
-        Docket::open(self.segment.clone())
+        Docket::open_with(self.segment.clone(), self.fuse.clone())
     }
 
     /// For tests of sudden death: see [`Fuse`].

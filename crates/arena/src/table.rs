@@ -103,7 +103,6 @@ impl<T: Plain> Table<T> {
     pub fn grow(&mut self, items: Range<u32>, item: T) {
         self.len = items.end as usize;
         for i in items.rev() {
-            self.fuse.burn();
             self.make(i, item);
         }
     }
@@ -137,7 +136,7 @@ impl<T: Plain> Table<T> {
         if self.fuse.is_lit() {
             return self.save_or_die(index);
         }
-        self.keep_image(index);
+        self.keep_image(index, |_| ());
         self.marks[index as usize / 64] |= 1 << (index % 64);
     }
 
@@ -146,12 +145,13 @@ impl<T: Plain> Table<T> {
     fn save_or_die(&mut self, index: u32) {
         self.fuse.burn();
         if !self.saved.contains(&index) {
-            self.keep_image(index);
+            self.keep_image(index, |table| table.fuse.burn());
         }
     }
 
+    /// `die` may end the server, before any store.
     #[inline(always)]
-    fn keep_image(&mut self, index: u32) {
+    fn keep_image(&mut self, index: u32, die: impl Fn(&Self)) {
         let item = self.at(index);
         let n = self.saved.len();
         assert!(n < self.capacity, "every item has room for its image");
@@ -163,11 +163,14 @@ impl<T: Plain> Table<T> {
             let head = self.segment.as_ptr().add(entry).cast::<UndoHead>();
             let sum = self.way.sum_and_copy(&*item, &mut *head.add(1).cast::<T>());
             assert!(self.has_sum(index, sum), "item {index} was changed by a stray write");
+            die(self);
             (*head).index = index as u64;
+            die(self);
             compiler_fence(Ordering::SeqCst);
             (&raw mut (*head).turn).write_volatile(self.turn.get());
         }
         compiler_fence(Ordering::SeqCst);
+        die(self);
         self.saved.push(index);
     }
 
@@ -182,7 +185,6 @@ impl<T: Plain> Table<T> {
     fn seal_saved(&mut self) {
         for n in 0..self.saved.len() {
             let index = self.saved[n];
-            self.fuse.burn();
             self.reseal(index);
             self.marks[index as usize / 64] &= !(1 << (index % 64));
         }
@@ -197,10 +199,16 @@ impl<T: Plain> Table<T> {
         self.marks.fill(u64::MAX);
     }
 
+    #[inline]
     fn reseal(&mut self, index: u32) {
-        let sum = self.way.sum(&self[index]);
-        // SAFETY: as in `save`.
-        unsafe { *self.sum_at(index) = sum.into() };
+        let (first, second) = self.way.sum(&self[index]);
+        let sum = self.sum_at(index).cast::<u64>();
+        self.fuse.burn();
+        // SAFETY: as in `save`; a sum is two words.
+        unsafe { sum.write(first) };
+        self.fuse.burn_in_tests();
+        // SAFETY: as above.
+        unsafe { sum.add(1).write(second) };
     }
 
     /// Whether an item is as it was last committed. For an arena that is being opened.
@@ -236,8 +244,9 @@ impl<T: Plain> Table<T> {
 
     /// Overwrites an item with a new one. For an arena that is being opened.
     pub fn make(&mut self, index: u32, item: T) {
-        // SAFETY: as in `save`.
-        unsafe { self.at(index).write(item) };
+        self.at(index);
+        let at = self.items + index as usize * size_of::<T>();
+        self.fuse.write_item(&self.segment, at, item.as_bytes());
         self.reseal(index);
     }
 }

@@ -152,15 +152,16 @@ pub(crate) struct Recovery {
 impl States {
     /// Opens the arena (of [`arena_len`] bytes), taking over what a predecessor left. What is no arena of a filter is made
     /// empty: every connection must be let in by a rule again.
-    pub fn open(segment: Segment, states: usize, seed: u64) -> (States, Recovery) {
-        States::open_as(LAYOUT, segment, states, seed)
+    pub fn open(segment: Segment, states: usize, seed: u64, fuse: Fuse) -> (States, Recovery) {
+        States::open_as(LAYOUT, segment, states, seed, fuse)
     }
 
-    fn open_as(layout: Layout, segment: Segment, states: usize, seed: u64) -> (States, Recovery) {
+    fn open_as(layout: Layout, segment: Segment, states: usize, seed: u64, fuse: Fuse) -> (States, Recovery) {
         if eft_arena::examine(&segment, &layout, states).is_err() {
             segment.fill(0, segment.len(), 0).expect("the arena is writable");
         }
-        let arena = Arena::open(segment, layout, states, seed).expect("it is of this layout, or empty");
+        let arena =
+            Arena::open_with(segment, layout, states, seed, fuse).expect("it is of this layout, or empty");
         let mut random = Random::new(seed);
         let mut table = States {
             entries: arena.table(0),

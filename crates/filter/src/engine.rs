@@ -77,7 +77,12 @@ pub struct Filter {
 impl Filter {
     /// Opens the arena ([`crate::arena_len`] bytes) with the states that a predecessor left there.
     pub fn open(arena: Segment, config: FilterConfig) -> Filter {
-        let (states, recovery) = States::open(arena, config.states, config.seed);
+        Filter::open_with(arena, config, Fuse::default())
+    }
+
+    /// The same with a fuse, of which the engine may die even here.
+    pub fn open_with(arena: Segment, config: FilterConfig, fuse: Fuse) -> Filter {
+        let (states, recovery) = States::open(arena, config.states, config.seed, fuse);
         Filter {
             rules: None,
             last_error: None,

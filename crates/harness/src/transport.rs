@@ -34,7 +34,7 @@ pub trait Engine: Component<In = In, Out = Out, Event = Event, Effect = Effect> 
 
     fn arena_len(config: &Self::Config) -> usize;
     fn examine(arena: &Segment, config: &Self::Config) -> Result<(), Refused>;
-    fn open(arena: Segment, headers: Pool, config: Self::Config) -> Result<Self, Refused>;
+    fn open(arena: Segment, headers: Pool, config: Self::Config, fuse: Fuse) -> Result<Self, Refused>;
     fn fuse(&self) -> Fuse;
 }
 
@@ -47,8 +47,8 @@ impl Engine for Tcp {
     fn examine(arena: &Segment, config: &TcpConfig) -> Result<(), Refused> {
         tcp::examine(arena, config)
     }
-    fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Result<Tcp, Refused> {
-        Tcp::open(arena, headers, config)
+    fn open(arena: Segment, headers: Pool, config: TcpConfig, fuse: Fuse) -> Result<Tcp, Refused> {
+        Tcp::open_with(arena, headers, config, fuse)
     }
     fn fuse(&self) -> Fuse {
         Tcp::fuse(self)
@@ -64,8 +64,8 @@ impl Engine for Udp {
     fn examine(arena: &Segment, config: &UdpConfig) -> Result<(), Refused> {
         udp::examine(arena, config)
     }
-    fn open(arena: Segment, headers: Pool, config: UdpConfig) -> Result<Udp, Refused> {
-        Udp::open(arena, headers, config)
+    fn open(arena: Segment, headers: Pool, config: UdpConfig, fuse: Fuse) -> Result<Udp, Refused> {
+        Udp::open_with(arena, headers, config, fuse)
     }
     fn fuse(&self) -> Fuse {
         Udp::fuse(self)
@@ -155,6 +155,10 @@ pub struct TransportHost<E: Engine> {
     pub fuse: u64,
     /// Whether the engine died of its fuse in the middle of a call and has no successor yet.
     pub died: bool,
+    /// At which store of its opening the next life dies, before another one comes; 0: at none.
+    pub opening_fuse: u64,
+    /// How many have died so.
+    pub opening_deaths: u64,
     /// The keys and values that each life gets first.
     configuration: Vec<(&'static str, &'static str)>,
 }
@@ -184,6 +188,8 @@ impl<E: Engine> TransportHost<E> {
             next_request: 0,
             fuse: 0,
             died: false,
+            opening_fuse: 0,
+            opening_deaths: 0,
             configuration: Vec::new(),
         };
         transport.begin();
@@ -210,10 +216,26 @@ impl<E: Engine> TransportHost<E> {
         self.packets = Pool::new(PACKET_POOL, self.packets.view().segment.clone(), PACKET_LEN);
         self.host.memory.remove(header_pool(self.life));
         self.life += 1;
+        self.perhaps_die_at_opening();
         let headers = new_headers(&mut self.host.memory, self.life, self.headers);
         let last = self.host.replace(open(&self.durable, headers, self.config));
         self.begin();
         last
+    }
+
+    /// A life that ends while it opens the arena, or as soon as it has.
+    fn perhaps_die_at_opening(&mut self) {
+        let steps = core::mem::take(&mut self.opening_fuse);
+        if steps == 0 {
+            return;
+        }
+        let fuse = Fuse::default();
+        fuse.light(steps);
+        let headers = new_headers(&mut self.host.memory, self.life, self.headers);
+        let (durable, config) = (self.durable.clone(), self.config);
+        let opened =
+            std::panic::catch_unwind(AssertUnwindSafe(|| drop(E::open(durable, headers, config, fuse))));
+        self.opening_deaths += u64::from(opened.is_err());
     }
 
     /// Gives this life and all later ones a setting.
@@ -387,5 +409,5 @@ fn new_headers(memory: &mut Memory, life: u64, slots: usize) -> Pool {
 }
 
 fn open<E: Engine>(durable: &Segment, headers: Pool, config: E::Config) -> E {
-    E::open(durable.clone(), headers, config).expect("the arena is this version's own")
+    E::open(durable.clone(), headers, config, Fuse::default()).expect("the arena is this version's own")
 }

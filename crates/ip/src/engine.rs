@@ -20,6 +20,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
+use eft_arena::Fuse;
 use eft_arena::docket::{self, Docket};
 use eft_base::{Instant, PoolId, Random, RequestId};
 use eft_channel::rounds::Rounds;
@@ -105,10 +106,15 @@ impl Ip {
     /// `FRAME_SLOT_LEN`, one for each packet on its way out; `packets` has slots of [`eft_messages::nic::PACKET_SLOT_LEN`],
     /// for reassembly, ICMP and local delivery.
     pub fn open(docket: Segment, frames: Pool, packets: Pool, config: IpConfig) -> Ip {
+        Ip::open_with(docket, frames, packets, config, Fuse::default())
+    }
+
+    /// The same with a fuse, of which the engine may die even here.
+    pub fn open_with(docket: Segment, frames: Pool, packets: Pool, config: IpConfig, fuse: Fuse) -> Ip {
         let life = config.seed as u32;
         let mut random = Random::new(config.seed);
         Ip {
-            docket: Docket::open(docket).0,
+            docket: Docket::open_with(docket, fuse).0,
             with_filter: config.with_filter,
             routes: Routes::default(),
             last_error: None,

@@ -153,27 +153,27 @@ fn play<P: Player>(head: &Head, player: P) -> Result<(), Failure> {
         Engine::Ip { with_filter, seed } => {
             let [frames, packets] = head.pools()?;
             let docket = begin::<P>(head, eft_ip::DOCKET_LEN)?;
-            let (ip, make) = ip(docket, frames, packets, IpConfig { with_filter, seed });
+            let (ip, make) = ip(docket, frames, packets, IpConfig { with_filter, seed }, Default::default());
             player.play(ip, &make)
         }
         Engine::Filter { states, seed } => {
             let config = FilterConfig { states, seed };
             let arena = begin::<P>(head, arena_len(states, || eft_filter::arena_len(&config))?)?;
-            let (filter, make) = filter(arena, config);
+            let (filter, make) = filter(arena, config, Default::default());
             player.play(filter, &make)
         }
         Engine::Tcp { connections, sockets_per_domain, listeners_per_domain, seed, slots } => {
             let config = TcpConfig { connections, sockets_per_domain, listeners_per_domain, seed, slots };
             let arena = begin::<P>(head, arena_len(connections, || tcp::arena_len(&config))?)?;
             let [headers] = head.pools()?;
-            let (tcp, make) = tcp(arena, headers, config).map_err(refused)?;
+            let (tcp, make) = tcp(arena, headers, config, Default::default()).map_err(refused)?;
             player.play(tcp, &make)
         }
         Engine::Udp { sockets, sockets_per_domain, seed, slots } => {
             let config = UdpConfig { sockets, sockets_per_domain, seed, slots };
             let arena = begin::<P>(head, arena_len(sockets, || udp::arena_len(&config))?)?;
             let [headers] = head.pools()?;
-            let (udp, make) = udp(arena, headers, config).map_err(refused)?;
+            let (udp, make) = udp(arena, headers, config, Default::default()).map_err(refused)?;
             player.play(udp, &make)
         }
     }

@@ -15,7 +15,7 @@ use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, SendDescriptor, TransportToIp};
 use eft_transport::tcp::{Tcp, TcpConfig};
 use eft_transport::udp::{Udp, UdpConfig};
-use eft_transport::{In, Out, Refused};
+use eft_transport::{Fuse, In, Out, Refused};
 use serde::{Deserialize, Serialize};
 use zerocopy::FromBytes;
 
@@ -79,7 +79,7 @@ fn transport_payload(shown: &[u8]) -> Vec<PacketRef> {
 }
 
 /// ip, and what its recorder must know.
-pub fn ip(docket: Segment, frames: Pool, packets: Pool, config: IpConfig) -> (Ip, Make<Ip>) {
+pub fn ip(docket: Segment, frames: Pool, packets: Pool, config: IpConfig, fuse: Fuse) -> (Ip, Make<Ip>) {
     let make = Make {
         peers: [ComponentId::TCP, ComponentId::UDP, ComponentId::FILTER]
             .into_iter()
@@ -91,11 +91,11 @@ pub fn ip(docket: Segment, frames: Pool, packets: Pool, config: IpConfig) -> (Ip
         shows: ip_shows,
         payload: |_| Vec::new(),
     };
-    (Ip::open(docket, frames, packets, config), make)
+    (Ip::open_with(docket, frames, packets, config, fuse), make)
 }
 
 /// The filter, and what its recorder must know. It reads no other component's memory.
-pub fn filter(arena: Segment, config: FilterConfig) -> (Filter, Make<Filter>) {
+pub fn filter(arena: Segment, config: FilterConfig, fuse: Fuse) -> (Filter, Make<Filter>) {
     let make = Make {
         peers: vec![ComponentId::IP],
         capacity: CAPACITY,
@@ -104,19 +104,29 @@ pub fn filter(arena: Segment, config: FilterConfig) -> (Filter, Make<Filter>) {
         shows: |_| None,
         payload: |_| Vec::new(),
     };
-    (Filter::open(arena, config), make)
+    (Filter::open_with(arena, config, fuse), make)
 }
 
 /// tcp, and what its recorder must know.
-pub fn tcp(arena: Segment, headers: Pool, config: TcpConfig) -> Result<(Tcp, Make<Tcp>), Refused> {
+pub fn tcp(
+    arena: Segment,
+    headers: Pool,
+    config: TcpConfig,
+    fuse: Fuse,
+) -> Result<(Tcp, Make<Tcp>), Refused> {
     let make = transport(&headers);
-    Ok((Tcp::open(arena, headers, config)?, make))
+    Ok((Tcp::open_with(arena, headers, config, fuse)?, make))
 }
 
 /// udp, and what its recorder must know.
-pub fn udp(arena: Segment, headers: Pool, config: UdpConfig) -> Result<(Udp, Make<Udp>), Refused> {
+pub fn udp(
+    arena: Segment,
+    headers: Pool,
+    config: UdpConfig,
+    fuse: Fuse,
+) -> Result<(Udp, Make<Udp>), Refused> {
     let make = transport(&headers);
-    Ok((Udp::open(arena, headers, config)?, make))
+    Ok((Udp::open_with(arena, headers, config, fuse)?, make))
 }
 
 fn transport<C: eft_component::Component<In = In, Out = Out, Effect = Effect>>(headers: &Pool) -> Make<C> {

@@ -76,7 +76,7 @@ fn lives(bytes_max: usize) -> Life {
     let head = Head::of(config, &[&headers], durable().as_ref());
     let disk = Disk(Rc::new(RefCell::new(Vec::with_capacity(64 << 20))));
     let log = Writer::new(disk.clone(), &head, bytes_max).unwrap();
-    let (udp, make) = makes::udp(arena.clone(), headers, config).unwrap();
+    let (udp, make) = makes::udp(arena.clone(), headers, config, Default::default()).unwrap();
     thread_local!(static NOW: Cell<bool> = const { Cell::new(false) });
     let mut server = Recorder::new(udp, make, log).with_arena(durable()).with_calls(|die, call| {
         if NOW.get() {

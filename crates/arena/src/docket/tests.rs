@@ -170,7 +170,7 @@ fn people_are_told_what_ran() {
 fn dies_while_opening(segment: &Segment, steps: u64) -> bool {
     let fuse = Fuse::default();
     fuse.light(steps);
-    let open = || Docket::open_with(segment.clone(), &fuse);
+    let open = || Docket::open_with(segment.clone(), fuse);
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(open)).is_err()
 }
 

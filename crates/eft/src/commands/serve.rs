@@ -188,7 +188,7 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
             }
             let (segment, arena) = durable(arena);
             let head = Head::of(config, &[&pool], Some(&arena));
-            let made = makes::tcp(segment, pool, config).map_err(refused)?;
+            let made = makes::tcp(segment, pool, config, Default::default()).map_err(refused)?;
             serve_recorded(setup, &head, made, surroundings, arena)
         }
         Role::Udp => {
@@ -207,7 +207,7 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
             }
             let (segment, arena) = durable(arena);
             let head = Head::of(config, &[&pool], Some(&arena));
-            let made = makes::udp(segment, pool, config).map_err(refused)?;
+            let made = makes::udp(segment, pool, config, Default::default()).map_err(refused)?;
             serve_recorded(setup, &head, made, surroundings, arena)
         }
         Role::Ip => serve_ip(setup),
@@ -297,7 +297,13 @@ fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     }
     let docket = Durable::whole(segment.clone());
     let head = Head::of(config, &[&frames, &packets], Some(&docket));
-    serve_recorded(setup, &head, makes::ip(segment, frames, packets, config), answering, docket)
+    serve_recorded(
+        setup,
+        &head,
+        makes::ip(segment, frames, packets, config, Default::default()),
+        answering,
+        docket,
+    )
 }
 
 fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
@@ -312,5 +318,5 @@ fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     }
     let (segment, arena) = durable(arena);
     let head = Head::of(config, &[], Some(&arena));
-    serve_recorded(setup, &head, makes::filter(segment, config), answering, arena)
+    serve_recorded(setup, &head, makes::filter(segment, config, Default::default()), answering, arena)
 }

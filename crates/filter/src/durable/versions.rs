@@ -3,7 +3,7 @@
 use super::{Entry, LAYOUT, States, examine, layout1};
 use crate::config::FilterConfig;
 use crate::state::State;
-use eft_arena::{Layout, Refused, Sums, copy_of};
+use eft_arena::{Fuse, Layout, Refused, Sums, copy_of};
 use eft_channel::Segment;
 
 /// The present layout with checksums that do not tell which bit has changed.
@@ -13,12 +13,12 @@ const LAYOUT_2: Layout =
 /// The states of an arena with a header, which stays as it is.
 fn read(layout: Layout, arena: &Segment, config: &FilterConfig) -> Result<States, Refused> {
     let copy = copy_of(arena, &layout, config.states).ok_or(Refused::Foreign)?;
-    Ok(States::open_as(layout, copy, config.states, config.seed).0)
+    Ok(States::open_as(layout, copy, config.states, config.seed, Fuse::default()).0)
 }
 
 /// Makes an empty segment an arena with these states.
 fn write(layout: Layout, states: impl Iterator<Item = State>, to: Segment, config: &FilterConfig) {
-    let (mut new, _) = States::open_as(layout, to, config.states, config.seed);
+    let (mut new, _) = States::open_as(layout, to, config.states, config.seed, Fuse::default());
     for state in states {
         if new.find(&state.flow).is_none() {
             new.insert(state);

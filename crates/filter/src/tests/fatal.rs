@@ -4,6 +4,7 @@ use super::bench::{Bench, THEM, US};
 use super::meaning::packet;
 use crate::Counter;
 use crate::rule::{Packet, Quoted};
+use eft_arena::docket::NAMING;
 use eft_component::Component;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -12,7 +13,7 @@ const RULES: &str = "pass in keep state\npass out keep state";
 
 /// Asks a filter that dies when it begins a state. `None`: it dies.
 fn ask(b: &mut Bench, p: &Packet) -> Option<bool> {
-    b.filter.fuse().light(1);
+    b.filter.fuse().light(NAMING + 1);
     let died = catch_unwind(AssertUnwindSafe(|| b.put(p))).is_err();
     b.filter.fuse().light(0);
     if died {
@@ -127,7 +128,7 @@ fn a_state_whose_end_kills_twice_stays_and_others_end() {
     assert_eq!([4000, 4001].map(|port| b.ask(&datagram(port))), [Some(true); 2]);
     b.now += Duration::from_secs(600);
     for _ in 0..2 {
-        b.filter.fuse().light(1);
+        b.filter.fuse().light(NAMING + 1);
         let sweep = |b: &mut Bench| b.with(|f, cx, out| f.expire(cx, out));
         assert!(catch_unwind(AssertUnwindSafe(|| sweep(&mut b))).is_err());
         b.filter.fuse().light(0);

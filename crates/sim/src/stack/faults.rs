@@ -123,10 +123,7 @@ impl Stack {
         if self.members[i].node.take().is_none() {
             return;
         }
-        self.crashes += 1;
-        self.died.push(peer);
-        self.members[i].deadline = None;
-        self.members[i].fuse.light(0);
+        self.note_death(i);
         for other in self.neighbours(peer) {
             let Some(j) = self.index(other) else {
                 continue;
@@ -144,8 +141,30 @@ impl Stack {
         self.accusations.retain(|(by, of)| *by != peer && *of != peer);
         let queue = self.queue(peer, ComponentId::IP).cloned();
         self.numbers.retain(|n| n.writer != peer && n.reader != peer);
+        self.drop_pools_of(peer, queue);
+    }
+
+    /// A server has died of its fuse before it was there for anybody. What its predecessor left is still to be taken over.
+    pub(super) fn died_at_start(&mut self, i: usize) {
+        self.burnt += 1;
+        self.burnt_at_start += 1;
+        self.note_death(i);
+        let peer = self.members[i].peer;
+        let queue = self.queue(peer, ComponentId::IP).cloned();
+        self.drop_pools_of(peer, queue);
+    }
+
+    fn note_death(&mut self, i: usize) {
+        self.crashes += 1;
+        self.died.push(self.members[i].peer);
+        self.members[i].deadline = None;
+        self.members[i].fuse.light(0);
+    }
+
+    fn drop_pools_of(&mut self, peer: ComponentId, queue: Option<Inspection>) {
+        let at = self.surroundings.now + OLD_POOLS;
         for pool in self.pools.iter_mut().filter(|p| p.owner == peer && p.dropped_at.is_none()) {
-            pool.dropped_at = Some(now + OLD_POOLS);
+            pool.dropped_at = Some(at);
             pool.queue = queue.clone();
         }
         if peer == ComponentId::IP {

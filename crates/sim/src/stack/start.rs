@@ -23,10 +23,12 @@ use eft_record::makes::{self, Head};
 use eft_record::recorder::{Make, Recorder};
 use eft_record::recording::{Recorded, Recording};
 use eft_sockets::{Sockets, SocketsConfig};
+use eft_transport::FUSE_BURNT;
 use eft_transport::tcp::TcpConfig;
 use eft_transport::udp::UdpConfig;
 use std::cell::RefCell;
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -35,7 +37,7 @@ impl Stack {
         let peer = self.members[i].peer;
         self.members[i].generation += 1;
         let own = self.make_pools(peer);
-        let node = self.construct(i, own);
+        let Some(node) = self.construct_or_die(i, own) else { return };
         let member = &mut self.members[i];
         member.failed = false;
         member.hung = false;
@@ -79,10 +81,20 @@ impl Stack {
         own
     }
 
+    /// A server whose fuse is lit may die before it is there.
+    fn construct_or_die(&mut self, i: usize, own: Vec<Pool>) -> Option<Box<dyn Node>> {
+        let made = catch_unwind(AssertUnwindSafe(|| self.construct(i, own)));
+        made.map_err(|why| match why.downcast_ref::<String>() {
+            Some(s) if s == FUSE_BURNT => self.died_at_start(i),
+            _ => resume_unwind(why),
+        })
+        .ok()
+    }
+
     fn construct(&mut self, i: usize, own: Vec<Pool>) -> Box<dyn Node> {
         let member = &self.members[i];
         let (peer, generation, failed) = (member.peer, member.generation, member.failed);
-        let status = member.status.clone();
+        let (status, fuse) = (member.status.clone(), member.fuse.clone());
         let seed = self.shape.seed ^ (generation as u64) << 32 ^ i as u64;
         let arena = member.arena.clone();
         let kept = arena.clone();
@@ -103,8 +115,7 @@ impl Stack {
                     (arena(), pool(), TcpConfig { slots: self.share(peer), ..tcp_config(self.shape.sizes) });
                 let head =
                     record.then(|| Head::of(config, &[&headers], Some(&Durable::whole(arena.clone()))));
-                let (tcp, make) = makes::tcp(arena, headers, config).expect("our arena");
-                self.members[i].fuse = tcp.fuse();
+                let (tcp, make) = makes::tcp(arena, headers, config, fuse).expect("our arena");
                 self.serve(head, peer, (tcp, make), status, seed, kept)
             }
             Role::Udp => {
@@ -112,8 +123,7 @@ impl Stack {
                 let (arena, headers) = (arena(), pool());
                 let head =
                     record.then(|| Head::of(config, &[&headers], Some(&Durable::whole(arena.clone()))));
-                let (udp, make) = makes::udp(arena, headers, config).expect("our arena");
-                self.members[i].fuse = udp.fuse();
+                let (udp, make) = makes::udp(arena, headers, config, fuse).expect("our arena");
                 self.serve(head, peer, (udp, make), status, seed, kept)
             }
             Role::Ip => {
@@ -121,13 +131,12 @@ impl Stack {
                 let (docket, frames, packets) = (arena(), pool(), pool());
                 let head = record
                     .then(|| Head::of(config, &[&frames, &packets], Some(&Durable::whole(docket.clone()))));
-                self.serve(head, peer, makes::ip(docket, frames, packets, config), status, seed, kept)
+                self.serve(head, peer, makes::ip(docket, frames, packets, config, fuse), status, seed, kept)
             }
             Role::Filter => {
                 let (arena, config) = (arena(), filter_config());
                 let head = record.then(|| Head::of(config, &[], Some(&Durable::whole(arena.clone()))));
-                let (filter, make) = makes::filter(arena, config);
-                self.members[i].fuse = filter.fuse();
+                let (filter, make) = makes::filter(arena, config, fuse);
                 self.serve(head, peer, (filter, make), status, seed, kept)
             }
             Role::Nic => {

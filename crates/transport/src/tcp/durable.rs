@@ -16,7 +16,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 use eft_arena::docket;
-use eft_arena::{self as arena, Arena, Layout, Refused, Soundness, Sums, Table};
+use eft_arena::{self as arena, Arena, Fuse, Layout, Refused, Soundness, Sums, Table};
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
 use zerocopy::IntoBytes;
@@ -133,29 +133,36 @@ impl Tables {
     /// Opens an arena: every block may be used without further checks of its own consistency. A damaged or invalid
     /// one becomes free: its socket is lost, all others stay.
     pub fn open(segment: Segment, config: &TcpConfig) -> Result<Tables, Refused> {
-        Tables::open_as(&CURRENT, segment, config)
+        Tables::open_with(segment, config, Fuse::default())
+    }
+
+    pub fn open_with(segment: Segment, config: &TcpConfig, fuse: Fuse) -> Result<Tables, Refused> {
+        Ok(Tables::bare(&CURRENT, segment, config, fuse)?.checked())
     }
 
     /// The same for any layout.
     pub fn open_as(shape: &Shape, segment: Segment, config: &TcpConfig) -> Result<Tables, Refused> {
-        let mut tables = Tables::bare(shape, segment, config)?;
-        for i in 0..tables.blocks.len() as u32 {
-            if !tables.check(i) {
-                tables.lost.extend(Remains::of(&tables.blocks[i], &tables.cold[i]));
-                tables.make(i, tables.blocks[i].generation.wrapping_add(1));
-                tables.quarantined += 1;
-            }
-            tables.connections += tables.blocks[i].state().has_connection() as usize;
-        }
-        if !tables.arena.reborn {
-            tables.grow();
-        }
-        tables.arena.establish();
-        Ok(tables)
+        Ok(Tables::bare(shape, segment, config, Fuse::default())?.checked())
     }
 
-    fn bare(shape: &Shape, segment: Segment, config: &TcpConfig) -> Result<Tables, Refused> {
-        let arena = Arena::open(segment, shape.layout, config.connections, config.seed)?;
+    fn checked(mut self) -> Tables {
+        for i in 0..self.blocks.len() as u32 {
+            if !self.check(i) {
+                self.lost.extend(Remains::of(&self.blocks[i], &self.cold[i]));
+                self.make(i, self.blocks[i].generation.wrapping_add(1));
+                self.quarantined += 1;
+            }
+            self.connections += self.blocks[i].state().has_connection() as usize;
+        }
+        if !self.arena.reborn {
+            self.grow();
+        }
+        self.arena.establish();
+        self
+    }
+
+    fn bare(shape: &Shape, segment: Segment, config: &TcpConfig, fuse: Fuse) -> Result<Tables, Refused> {
+        let arena = Arena::open_with(segment, shape.layout, config.connections, config.seed, fuse)?;
         let (blocks, cold, notes) =
             (arena.table(shape.blocks), arena.table(shape.cold), arena.table(shape.notes));
         Ok(Tables { arena, blocks, cold, notes, quarantined: 0, lost: Vec::new(), mended: 0, connections: 0 })
@@ -168,7 +175,7 @@ impl Tables {
         segment: Segment,
         config: &TcpConfig,
     ) -> Result<(), Refused> {
-        let mut tables = Tables::bare(shape, segment, config)?;
+        let mut tables = Tables::bare(shape, segment, config, Fuse::default())?;
         if tables.arena.reborn {
             return Err(Refused::Foreign);
         }

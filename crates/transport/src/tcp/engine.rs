@@ -127,8 +127,13 @@ impl Tcp {
     /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Result<Tcp, Refused> {
+        Tcp::open_with(arena, headers, config, Fuse::default())
+    }
+
+    /// The same with a fuse, of which the engine may die even here.
+    pub fn open_with(arena: Segment, headers: Pool, config: TcpConfig, fuse: Fuse) -> Result<Tcp, Refused> {
         let Tables { arena, blocks, cold, notes, quarantined, lost, mended, connections } =
-            Tables::open(arena, &config)?;
+            Tables::open_with(arena, &config, fuse)?;
         let key = Key(arena.secret);
         let (docket, finding) = arena.docket();
         let limit = headers.slots() + config.connections;

@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::string::String;
 use core::ops::Range;
 use eft_arena::docket;
-use eft_arena::{self as arena, Arena, Layout, Refused, Soundness, Sums, Table};
+use eft_arena::{self as arena, Arena, Fuse, Layout, Refused, Soundness, Sums, Table};
 use eft_base::{DomainId, Endpoint, WireAddress};
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
@@ -146,8 +146,12 @@ pub(super) struct Found {
 }
 
 /// Opens an arena.
-pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Blocks, Entries, Found), Refused> {
-    let mut arena = Arena::open(segment, LAYOUT, config.sockets, config.seed)?;
+pub(super) fn open(
+    segment: Segment,
+    config: &UdpConfig,
+    fuse: Fuse,
+) -> Result<(Arena, Blocks, Entries, Found), Refused> {
+    let mut arena = Arena::open_with(segment, LAYOUT, config.sockets, config.seed, fuse)?;
     let mut blocks: Blocks = arena.table(0);
     let mut entries: Entries = arena.table(1);
     let mut found = Found::default();

@@ -74,7 +74,12 @@ impl Udp {
     /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: UdpConfig) -> Result<Udp, Refused> {
-        let (arena, blocks, entries, found) = durable::open(arena, &config)?;
+        Udp::open_with(arena, headers, config, Fuse::default())
+    }
+
+    /// The same with a fuse, of which the engine may die even here.
+    pub fn open_with(arena: Segment, headers: Pool, config: UdpConfig, fuse: Fuse) -> Result<Udp, Refused> {
+        let (arena, blocks, entries, found) = durable::open(arena, &config, fuse)?;
         let key = Key(arena.secret);
         let count = blocks.len();
         let limit = headers.slots() + config.sockets;

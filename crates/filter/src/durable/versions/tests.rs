@@ -54,7 +54,7 @@ fn states_of_an_older_arena_are_found_and_taken_back() {
     assert_eq!(examine(&old, &CONFIG), Err(Refused::Older { theirs: 1, ours: LAYOUT.version }));
     let ours = Segment::heap(arena_len(&CONFIG));
     convert(&old, ours.clone(), &CONFIG).unwrap();
-    let (opened, recovery) = States::open(ours.clone(), CONFIG.states, 1);
+    let (opened, recovery) = States::open(ours.clone(), CONFIG.states, 1, Default::default());
     assert_eq!((in_order(&opened), recovery.damaged), (states.clone(), 0));
     let back = Segment::heap(old.len());
     revert(&ours, &old, back.clone(), &CONFIG).unwrap();
@@ -81,7 +81,7 @@ fn states_of_layout_2_are_found_and_taken_back() {
     assert_eq!(examine(&old, &CONFIG), Err(Refused::Older { theirs: 2, ours: LAYOUT.version }));
     let ours = Segment::heap(arena_len(&CONFIG));
     convert(&old, ours.clone(), &CONFIG).unwrap();
-    let (opened, recovery) = States::open(ours.clone(), CONFIG.states, 1);
+    let (opened, recovery) = States::open(ours.clone(), CONFIG.states, 1, Default::default());
     assert_eq!((in_order(&opened), recovery.damaged, recovery.mended), (states.clone(), 0, 0));
     let back = Segment::heap(old.len());
     revert(&ours, &old, back.clone(), &CONFIG).unwrap();

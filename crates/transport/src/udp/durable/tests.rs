@@ -9,11 +9,11 @@ fn sockets_of_layout_2_are_taken_over() {
     let old = arena::new_v2(LAYOUT.magic, [1, 2], &blocks);
     let new = Segment::heap(arena_len(&config));
     convert(&old, new.clone(), &config).unwrap();
-    let (arena, blocks, _, found) = open(new.clone(), &config).unwrap();
+    let (arena, blocks, _, found) = open(new.clone(), &config, Default::default()).unwrap();
     assert_eq!((arena.secret, found, blocks[2].local_port), ([1, 2], Found::default(), 53));
     // And back, with what has happened since.
     drop((arena, blocks));
-    let (arena, mut blocks, ..) = open(new.clone(), &config).unwrap();
+    let (arena, mut blocks, ..) = open(new.clone(), &config, Default::default()).unwrap();
     blocks[2].local_port = 54;
     blocks.seal();
     arena.commit();
@@ -40,7 +40,7 @@ fn taken_over_and_back(layout: Layout) {
     assert_eq!(examine(&old, &config), Err(Refused::Older { theirs: layout.version, ours: LAYOUT.version }));
     let new = Segment::heap(arena_len(&config));
     convert(&old, new.clone(), &config).unwrap();
-    let (arena, blocks, _, found) = open(new.clone(), &config).unwrap();
+    let (arena, blocks, _, found) = open(new.clone(), &config, Default::default()).unwrap();
     assert_eq!((arena.secret, found, blocks[2].local_port), ([1, 2], Found::default(), 53));
     drop((arena, blocks));
     revert(&new, &old, back.clone(), &config).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{Block, Blocks, Entries, Found, LAYOUT, check, examine, grow, open};
 use crate::udp::UdpConfig;
-use eft_arena::{self as arena, Arena, Layout, Refused, Sums};
+use eft_arena::{self as arena, Arena, Fuse, Layout, Refused, Sums};
 use eft_channel::Segment;
 
 /// Without memberships.
@@ -56,7 +56,7 @@ pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &UdpConfig) -
         return Err(Refused::Foreign);
     };
     let copy = arena::copy_of(ours, &LAYOUT, config.sockets).ok_or(Refused::Foreign)?;
-    let (arena, blocks, ..) = open(copy, config)?;
+    let (arena, blocks, ..) = open(copy, config, Fuse::default())?;
     let sockets = (0..blocks.len() as u32).map(|i| blocks[i]);
     match older(theirs) {
         Some(layout) => make_older(layout, arena.secret, sockets, to, config),

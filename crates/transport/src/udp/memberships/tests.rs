@@ -26,7 +26,8 @@ impl Bench {
     }
 
     fn open(segment: Segment) -> Bench {
-        let (arena, mut blocks, entries, _) = durable::open(segment.clone(), &config()).unwrap();
+        let (arena, mut blocks, entries, _) =
+            durable::open(segment.clone(), &config(), Default::default()).unwrap();
         for i in 0..4 {
             if !blocks[i].has(bit::USED) {
                 blocks[i] = Block { flags: bit::USED, slot: i, ..Block::free(7) };
