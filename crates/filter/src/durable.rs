@@ -160,8 +160,7 @@ impl States {
         if eft_arena::examine(&segment, &layout, states).is_err() {
             segment.fill(0, segment.len(), 0).expect("the arena is writable");
         }
-        let arena =
-            Arena::open_with(segment, layout, states, seed, fuse).expect("it is of this layout, or empty");
+        let arena = Arena::open_with(segment, layout, states, seed, fuse).expect("as examined, or empty");
         let mut random = Random::new(seed);
         let mut table = States {
             entries: arena.table(0),

@@ -5,6 +5,7 @@
 //! decides when time passes and what happens to a packet.
 
 mod content;
+mod engine;
 mod host;
 mod program;
 mod stream;
@@ -12,8 +13,9 @@ mod transport;
 mod wire_segment;
 
 pub use content::byte_at;
+pub use engine::Engine;
 pub use host::Host;
 pub use program::{listeners, take_accepted};
 pub use stream::{Plan, Stream, salt};
-pub use transport::{ARENA_POOL, Arrival, DOMAIN, Engine, PACKET_LEN, Quote, Route, Shape, TransportHost};
+pub use transport::{ARENA_POOL, Arrival, DOMAIN, PACKET_LEN, Quote, Route, Shape, TransportHost};
 pub use wire_segment::WireSegment;

@@ -1,19 +1,18 @@
 //! tcp or udp with its memory. Methods play the roles of sockets and ip at the other ends of its edges.
 
+use crate::engine::Engine;
 use crate::host::Host;
 use eft_arena::docket;
 use eft_base::{DomainId, PacketRef, PoolId, Random, RequestId, SocketId, WireAddress};
 use eft_channel::access::AccessObserver;
 use eft_channel::socket::{Arena, Geometry, SocketPage};
 use eft_channel::{Memory, Pool, Segment};
-use eft_component::transport::{Effect, Event};
-use eft_component::{Component, Context, Outbox};
+use eft_component::transport::Event;
+use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor};
-use eft_transport::tcp::{self, Tcp, TcpConfig};
-use eft_transport::udp::{self, Udp, UdpConfig};
-use eft_transport::{FUSE_BURNT, Fuse, In, Out, Refused};
+use eft_transport::{FUSE_BURNT, Fuse, In, Out};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -27,50 +26,6 @@ const PACKET_POOL: PoolId = PoolId(4);
 pub const PACKET_LEN: usize = 1 << 16;
 /// The first of the header pools; each life has its own.
 const HEADER_POOLS: u16 = 10;
-
-/// What differs between tcp and udp.
-pub trait Engine: Component<In = In, Out = Out, Event = Event, Effect = Effect> + Sized {
-    type Config: Copy;
-
-    fn arena_len(config: &Self::Config) -> usize;
-    fn examine(arena: &Segment, config: &Self::Config) -> Result<(), Refused>;
-    fn open(arena: Segment, headers: Pool, config: Self::Config, fuse: Fuse) -> Result<Self, Refused>;
-    fn fuse(&self) -> Fuse;
-}
-
-impl Engine for Tcp {
-    type Config = TcpConfig;
-
-    fn arena_len(config: &TcpConfig) -> usize {
-        tcp::arena_len(config)
-    }
-    fn examine(arena: &Segment, config: &TcpConfig) -> Result<(), Refused> {
-        tcp::examine(arena, config)
-    }
-    fn open(arena: Segment, headers: Pool, config: TcpConfig, fuse: Fuse) -> Result<Tcp, Refused> {
-        Tcp::open_with(arena, headers, config, fuse)
-    }
-    fn fuse(&self) -> Fuse {
-        Tcp::fuse(self)
-    }
-}
-
-impl Engine for Udp {
-    type Config = UdpConfig;
-
-    fn arena_len(config: &UdpConfig) -> usize {
-        udp::arena_len(config)
-    }
-    fn examine(arena: &Segment, config: &UdpConfig) -> Result<(), Refused> {
-        udp::examine(arena, config)
-    }
-    fn open(arena: Segment, headers: Pool, config: UdpConfig, fuse: Fuse) -> Result<Udp, Refused> {
-        Udp::open_with(arena, headers, config, fuse)
-    }
-    fn fuse(&self) -> Fuse {
-        Udp::fuse(self)
-    }
-}
 
 /// The sizes of everything.
 #[derive(Clone, Copy, Debug)]

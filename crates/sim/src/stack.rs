@@ -134,8 +134,6 @@ pub struct Stack {
     /// Servers that died so far, and those of them that died of their fuses.
     pub crashes: u64,
     pub burnt: u64,
-    /// Of these, those that were not there for anybody yet.
-    pub burnt_at_start: u64,
     /// Those that died of an input.
     pub poisoned: u64,
     /// Kills who puts it into a program's ring.
@@ -172,7 +170,6 @@ impl Stack {
             effects: Vec::new(),
             crashes: 0,
             burnt: 0,
-            burnt_at_start: 0,
             poisoned: 0,
             poison: Poison::default(),
             deadly: BTreeMap::new(),

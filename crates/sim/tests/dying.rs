@@ -191,6 +191,53 @@ fn a_nic_that_dies_loses_no_frame_that_it_had_read() {
     assert!(deaths > 50 && inherited > 10, "{deaths} deaths, {inherited} frames");
 }
 
+/// As [`stream_outlives`], for a server that dies in the middle of what it does, and whose successor dies at its `steps`-th access,
+/// which is one of those with which it opens its arena at first.
+fn stream_outlives_successor(peer: ComponentId, steps: u64) -> bool {
+    let mut s = Simulation::new(steps, Settings::default());
+    s.faults.downtime = DOWNTIME;
+    s.serve(20_000, 30_000, 0);
+    s.stream(20_000, 30_000, 0);
+    s.run(Duration::from_secs(60), |s| s.applications[0].streams.iter().any(|stream| stream.sent > 0));
+    s.stacks[0].light(peer, 40);
+    s.run(Duration::from_secs(60), |s| s.stacks[0].burnt == 1);
+    s.stacks[0].light(peer, steps);
+    s.run(Duration::from_secs(60), |s| s.applications.iter().all(|a| a.streams.len() == 1 && a.is_done()));
+    s.stacks[0].burnt == 2
+}
+
+#[test]
+fn a_stream_survives_the_death_of_each_and_of_its_successor_at_every_access_of_its_beginning() {
+    for peer in [ComponentId::TCP, ComponentId::IP, ComponentId::FILTER] {
+        let count = (1..120).take_while(|steps| stream_outlives_successor(peer, *steps)).count();
+        assert!(count > 30, "only {count} accesses of {peer}");
+    }
+}
+
+/// As [`stream_outlives`], for two servers that die in the middle of what they do at about the same time.
+fn stream_outlives_both(side: usize, steps: u64, (other, later): (ComponentId, u64)) -> bool {
+    let mut s = doomed(side, ComponentId::TCP, steps, None);
+    s.stacks[side].light(other, later);
+    s.serve(20_000, 30_000, 0);
+    s.stream(20_000, 30_000, 0);
+    s.run(Duration::from_secs(60), |s| s.applications.iter().all(|a| a.streams.len() == 1 && a.is_done()));
+    s.run_for(Duration::from_secs(1));
+    s.stacks[side].burnt == 2
+}
+
+#[test]
+fn a_stream_survives_two_deaths_in_the_middle_of_turns_at_once() {
+    let others = [ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0)];
+    for side in [0, 1] {
+        let both = |steps: &u64| {
+            let other = others[*steps as usize % others.len()];
+            stream_outlives_both(side, *steps, (other, 1 + steps / 10))
+        };
+        let count = (1..=200).filter(both).count();
+        assert!(count > 150, "only {count} of side {side}");
+    }
+}
+
 #[test]
 fn a_stream_survives_the_death_of_tcp_at_every_access_together_with_another() {
     let others = [ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0)];

@@ -5,6 +5,7 @@ use super::{Burning, MappedPool, OLD_POOLS, Stack};
 use crate::wiring::Numbers;
 use eft_base::{Instant, PoolId, Random};
 use eft_channel::access::AccessObserver;
+use eft_channel::queue::Inspection;
 use eft_component::fault::Fault;
 use eft_control::accusation::{Credit, Evidence, Verdict};
 use eft_messages::ComponentId;
@@ -147,7 +148,6 @@ impl Stack {
     /// A server has died of its fuse before it was there for anybody. What its predecessor left is still to be taken over.
     pub(super) fn died_at_start(&mut self, i: usize) {
         self.burnt += 1;
-        self.burnt_at_start += 1;
         self.note_death(i);
         let peer = self.members[i].peer;
         let queue = self.queue(peer, ComponentId::IP).cloned();
