@@ -249,6 +249,8 @@ impl Tcp {
     /// room now; the peer will try again.
     pub(super) fn promote(&mut self, cx: &Context, i: u32) -> bool {
         let Some(listener) = self.listener_of(i) else {
+            // It was closed just before. The peer takes itself for connected, and may say nothing more: Linux resets it, too.
+            self.say_reset(i);
             self.discard_embryonic(cx, i);
             return false;
         };

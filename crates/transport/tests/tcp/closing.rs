@@ -6,6 +6,7 @@ use crate::streams::{close_all, plan, run_to_end, transfer};
 use crate::world::{Conditions, World};
 use eft_base::errno::{ECONNREFUSED, ECONNRESET};
 use eft_channel::socket::{Opt, flag};
+use eft_messages::sockets::SocketsToTransport;
 use eft_transport::tcp::block::State;
 use eft_transport::tcp::inspect;
 use std::time::Duration;
@@ -192,6 +193,22 @@ fn within_a_host_a_part_of_a_segment_is_acknowledged_at_once_if_nothing_is_said(
         // Elsewhere every other one is, after the first ones.
         assert_eq!(delayed, if local { 0 } else { 12 });
     }
+}
+
+/// Its peer is connected by then, and may only listen to what comes: nothing but a reset tells it.
+#[test]
+fn a_handshake_that_ends_just_after_its_listener_is_reset() {
+    let mut s = Script::new(quiet_plan());
+    s.say(SYN, &[]);
+    s.ack = s.hear()[0].seq.wrapping_add(1);
+    let socket = s.world.sides[1].app.listener.expect("it listens");
+    let incarnation = s.world.sides[1].incarnation(socket);
+    s.world.at(1).ask(|request| SocketsToTransport::Close { request, socket, incarnation });
+    let last = s.packet(ACK, &[], &[]);
+    s.world.deliver(1, &last);
+    s.world.turn(1);
+    let heard: Vec<_> = s.hear().iter().map(|h| (h.flags & RST != 0, h.seq)).collect();
+    assert_eq!(heard, [(true, s.ack)]);
 }
 
 #[test]
