@@ -138,9 +138,10 @@ impl SocketPage {
     /// Where in the arena bytes wait in its rings, by the published positions: what the program has put in and the transport has not
     /// released, and what the transport has put in and the program has not taken.
     pub fn waiting(&self) -> impl Iterator<Item = Range<usize>> {
-        let from = self.send_released();
-        let sent = (self.send_end().saturating_sub(from) as usize).min(self.send_len());
-        let send = self.send_pieces(from, sent);
+        // Read once: the program may write another length meanwhile.
+        let (ring, from) = (self.send_len(), self.send_released());
+        let sent = (self.send_end().saturating_sub(from) as usize).min(ring);
+        let send = pieces(SOCKET_HEADER_LEN, ring, from, sent);
         let receive = self.receive_pieces(self.receive_taken(), self.receivable());
         let base = self.base;
         let all = send.into_iter().chain(receive);
