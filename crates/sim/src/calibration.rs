@@ -157,7 +157,7 @@ impl Calibration {
             name,
             cores: of("cores")?,
             speeds: Speeds::Clocks(clocks),
-            per_cycle: of("work_percent")?,
+            per_cycle: self.per_cycle(table)?,
             static_mw: of("static_mw")?,
             is_cluster: of("is_cluster")? == 1,
             capacity: of("capacity").ok(),
@@ -170,6 +170,16 @@ impl Calibration {
             return bad("has no cores, or cores that do nothing");
         }
         Ok(class)
+    }
+
+    /// Of the first class in percent of the reference, and of the others in percent of the first one: how cores of one machine
+    /// compare is better known than what either does, and drawn apart little cores would outrun the big ones now and then.
+    fn per_cycle(&self, table: &str) -> Result<u64, CalibrationError> {
+        let of_first = || CLASSES.iter().find_map(|(_, first)| self.get(first, "work_percent").ok());
+        match (self.get(table, "work_of_largest_percent"), of_first()) {
+            (Ok(share), Some(first)) => Ok((first * share + 50) / 100),
+            _ => self.get(table, "work_percent"),
+        }
     }
 
     pub fn set(&mut self, table: &str, name: &str, value: u64) {

@@ -77,7 +77,7 @@ fn cores_of_classes_are_checked_and_without_tables_of_them_equal() {
     };
     assert_eq!(broken("khz_3", 400_000), "[little_cores] has clocks that do not rise");
     assert_eq!(broken("khz_1", 0), "[little_cores] has clocks that do not rise");
-    assert_eq!(broken("work_percent", 0), "[little_cores] has no cores, or cores that do nothing");
+    assert_eq!(broken("work_of_largest_percent", 0), "[little_cores] has no cores, or cores that do nothing");
 }
 
 #[test]
@@ -88,5 +88,19 @@ fn nothing_of_a_machine_that_was_not_measured_is_called_so() {
     ] {
         let file = Calibration::parse(name, text).unwrap();
         assert!(file.parameters().all(|(.., parameter)| parameter.tag != Tag::Measured), "{name}");
+    }
+}
+
+#[test]
+fn no_draw_has_little_cores_that_outrun_the_big_ones() {
+    for file in [Calibration::core_ultra_245k().unwrap(), Calibration::exynos_5422().unwrap()] {
+        for seed in 0..200 {
+            let cores = file.draw(seed).cores().unwrap();
+            let [big, little] = cores.classes() else { panic!("two classes") };
+            assert!(
+                big.per_cycle >= little.per_cycle && little.per_cycle > 0,
+                "seed {seed}: {big:?} {little:?}"
+            );
+        }
     }
 }
