@@ -54,6 +54,7 @@ impl Adaptive {
         }
         if self.overloaded_samples >= OVERLOADED_SAMPLES
             && let Some(was) = self.meter.last(2, 0, mix)
+            && !self.is_sated(&was)
             && let Some((name, plan)) = self.next_up(time, seen, stride, &was)
         {
             let from = best_of(from, (self.plan.clone(), was));

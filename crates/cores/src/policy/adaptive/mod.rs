@@ -13,6 +13,7 @@
 //!   intervals one neighbour is probed, if the load has moved a little.
 //! - A load that [flaps](super::flapping) is not followed.
 
+mod ceiling;
 mod climb;
 mod deal;
 mod peek;
@@ -27,6 +28,7 @@ use core::time::Duration;
 use eft_base::Instant;
 use eft_machine::CpuId;
 
+use self::ceiling::Ceiling;
 use self::deal::{Found, Search};
 use self::peek::{Pace, Peek};
 use self::settled::{Departure, Restless, Settled};
@@ -79,8 +81,9 @@ pub struct Adaptive {
     sharing: Sharing,
     /// Which components are busy at the same time.
     overlaps: Overlaps,
-    /// Of the present load: its best throughput so far, trials made, climbs taken back.
+    /// Of the present load: its best throughput so far, what it is known to take, trials made, climbs taken back.
     best: Throughput,
+    ceiling: Ceiling,
     trials: u32,
     steps_back: u32,
     /// What remains to be tried for this load, whatever the predictions say.
@@ -150,6 +153,7 @@ impl Adaptive {
             sharing: Sharing::default(),
             overlaps: Overlaps::default(),
             best: Throughput::NONE,
+            ceiling: Ceiling::default(),
             trials: 0,
             steps_back: 0,
             peeks: Vec::new(),
@@ -266,6 +270,7 @@ impl Adaptive {
     fn begin_load(&mut self, time: Instant, seen: &Observation) {
         (self.best, self.trials, self.load_changed) = (Throughput::NONE, 0, time);
         (self.elasticity, self.went_home, self.steps_back) = (0.0, false, 0);
+        self.ceiling = Ceiling::default();
         self.peeks = peek::ALL.to_vec();
         self.sharing.forget();
         self.is_dealt = false;

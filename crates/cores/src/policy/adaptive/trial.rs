@@ -46,12 +46,14 @@ impl Adaptive {
         let mix = seen.indicators.mix();
         let now = self.meter.last(WINDOW_SAMPLES, SETTLING_SAMPLES, mix)?;
         self.best = self.best.max(now.throughput);
+        self.ceiling.rise(now.throughput);
         if let Some(reason) = self.peek(time, seen, &now, Pace::Early) {
             return Some(reason);
         }
         if now.overloaded >= 0.5
             && self.trials == 0
             && self.steps_back < STEPS_BACK_MAX
+            && !self.is_sated(&now)
             && let Some((name, plan)) = self.next_up(time, seen, 1, &now)
         {
             let from = Some((self.plan.clone(), now));
@@ -163,7 +165,8 @@ impl Adaptive {
         let barred = |plan: &Plan| self.memory.is_barred(plan, now, time);
         let free = candidates(&here, &self.ladder)
             .into_iter()
-            .filter(|next| !barred(&next.plan) && self.keeps_place(&next.plan));
+            .filter(|next| !barred(&next.plan) && self.keeps_place(&next.plan))
+            .map(|next| self.below_ceiling(next, now));
         let promising: Vec<Candidate> =
             free.filter(|next| self.is_worth(next, now, self.gain_floor(next))).collect();
         let worth = promising.iter().filter(|next| {
@@ -179,6 +182,13 @@ impl Adaptive {
         // slower.
         let slower = || slower(&here).into_iter().find(|next| !barred(&next.plan));
         best.or_else(|| if matches!(objective, Objective::LeastPower) { None } else { slower() })
+    }
+
+    /// A candidate promises no more than the load is known to take.
+    fn below_ceiling(&self, next: Candidate, now: &Measured) -> Candidate {
+        let is_useless = self.ceiling.holds(now.throughput, now.throughput * next.throughput);
+        let throughput = if is_useless { next.throughput.min(1.0) } else { next.throughput };
+        Candidate { throughput, ..next }
     }
 
     pub(super) fn score(&self, next: &Candidate, now: &Measured) -> f64 {
@@ -231,6 +241,7 @@ impl Adaptive {
             return Some("the mix of traffic changed during a trial: begins to measure anew".into());
         }
         self.learn_elasticity(&trial, &now);
+        self.learn_ceiling(&trial, &now);
         if trial.pace == Pace::Hasty {
             self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
         }

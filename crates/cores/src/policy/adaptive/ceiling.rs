@@ -1,0 +1,68 @@
+//! What a load is known to take: where a plan that should have carried much more carried as much, the bottleneck is outside the
+//! stack (the wire, the peer, the program), and a busy stack is no reason for more of it.
+
+use crate::estimate;
+use crate::policy::adaptive::{Adaptive, Trial};
+use crate::policy::measure::Measured;
+use crate::throughput::Throughput;
+
+/// Throughputs within this factor are the same.
+const SAME: f64 = 1.015;
+/// A plan that was predicted to carry less than this shows nothing: predictions are not that exact.
+const MORE_MIN: f64 = 1.2;
+/// As exact as the promises of two plans are compared.
+const AS_MUCH: f64 = 1.1;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ceiling(Option<Known>);
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    throughput: Throughput,
+    /// What a plan was predicted to carry that carried no more.
+    promised: Throughput,
+}
+
+impl Ceiling {
+    /// Of two plans under one load, the one predicted to carry `ratio` of the other.
+    pub fn note(&mut self, one: Throughput, other: Throughput, ratio: f64) {
+        let most = one.max(other);
+        self.rise(most);
+        let larger = ratio.max(1.0 / ratio);
+        if most > one.min(other) * SAME || larger < MORE_MIN || !larger.is_finite() {
+            return;
+        }
+        let promised = most * larger;
+        let promised = self.0.map_or(promised, |known| known.promised.max(promised));
+        self.0 = Some(Known { throughput: most, promised });
+    }
+
+    /// The load has taken more: what was known is not true.
+    pub fn rise(&mut self, seen: Throughput) {
+        self.0 = self.0.filter(|known| seen <= known.throughput * SAME);
+    }
+
+    /// Whether a load that has this much is known to take no more from a plan with this promise.
+    pub fn holds(&self, now: Throughput, promised: Throughput) -> bool {
+        let reached = |known: &Known| now * SAME >= known.throughput && now <= known.throughput * SAME;
+        self.0.is_some_and(|known| reached(&known) && promised <= known.promised * AS_MUCH)
+    }
+}
+
+impl Adaptive {
+    pub(super) fn learn_ceiling(&mut self, trial: &Trial, now: &Measured) {
+        let busiest = |plan| {
+            estimate::bottleneck(&estimate::utilisation(&self.platform, plan, &trial.demand)).max(1e-6)
+        };
+        let ratio = busiest(&trial.base) / busiest(&self.plan);
+        self.ceiling.note(trial.was.throughput, now.throughput, ratio);
+    }
+
+    /// Whether this load takes no more, whatever the plan.
+    pub(super) fn is_sated(&self, now: &Measured) -> bool {
+        self.ceiling.holds(now.throughput, now.throughput)
+    }
+}
+
+#[cfg(test)]
+mod tests;
