@@ -4,7 +4,7 @@
 //! An input that kills twice in a row, in the same state of its connection, is condemned, and no successor runs it
 //! again. A server that was killed from outside did not die of an input ([`acquit`]).
 //!
-//! Only the death of the process matters, as in [`crate::arena`].
+//! Only the death of the process matters, as in [`crate::Arena`].
 
 use crate::fuse::Fuse;
 use alloc::format;

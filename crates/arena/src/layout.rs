@@ -196,7 +196,7 @@ pub(crate) fn kind(segment: &Segment, layout: &Layout, count: usize) -> Kind {
     }
 }
 
-/// Whether [`Arena::open`] would take the segment. Changes nothing.
+/// Whether [`Arena::open`](crate::Arena::open) would take the segment. Changes nothing.
 pub fn examine(segment: &Segment, layout: &Layout, count: usize) -> Result<(), Refused> {
     match kind(segment, layout, count) {
         Kind::Not(refused) => Err(refused),

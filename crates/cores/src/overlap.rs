@@ -3,7 +3,7 @@
 //!
 //! Two threads of a core slow each other down only while both have work. Components that are busy in turn, or in
 //! different periods of the load, therefore share a core at little cost, however busy each of them is. For each pair,
-//! the product of their busy shares is averaged with a decay over about [`LOOKS`] samples: the share of time in which
+//! the product of their busy shares is averaged with a decay over about [`SAMPLES`] samples: the share of time in which
 //! both work, if they are independent of each other within one period. The sum over two groups is the groups' overlap,
 //! since each member works only while the others on its CPU do not.
 //!

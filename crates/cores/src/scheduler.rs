@@ -2,7 +2,7 @@
 //!
 //! Promises: the plan it gives always passes [`check`] against [`Scheduler::machine`]; a sample that is stale, missing
 //! or absurd changes nothing and leaves one line in the history; a CPU that comes or goes is accepted after
-//! [`LOOKS_TO_BELIEVE`] samples in a row, and the policy then begins anew with the CPUs that are left.
+//! [`SAMPLES_TO_BELIEVE`] samples in a row, and the policy then begins anew with the CPUs that are left.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -2,7 +2,7 @@
 //! hangs. A panic needs none of this, since it unwinds.
 //!
 //! The handler runs on a stack of its own, since the other one may be what is at fault. Whatever it is given to do may fault, too:
-//! then the process ends at once, of the signal that came first. Only processes that [prepare](prepare) have a handler.
+//! then the process ends at once, of the signal that came first. Only processes that [prepare] have a handler.
 //!
 //! The kernel tells the death ([`crate::life`]) when the thread exits, so after this.
 

@@ -16,7 +16,7 @@ const DUTY_MASK: u64 = 0b1_1111;
 /// Eighths of full speed; this many means off.
 pub const FULL: u8 = 8;
 
-/// The processor announces clock modulation by the `acpi` flag (CPUID.01H:EDX[22]). The msr driver is also needed.
+/// The processor announces clock modulation by the `acpi` flag (`CPUID.01H:EDX[22]`). The msr driver is also needed.
 pub fn is_available(tree: &Tree, cpu: CpuId) -> bool {
     let info = tree.text("proc/cpuinfo").unwrap_or_default();
     let has_flag = info

@@ -12,7 +12,7 @@ use eft_bench::store;
 
 #[derive(clap::Args, Debug)]
 pub struct ProfileArguments {
-    /// The profile file; default of a sweep: the one of the stack's [scheduling]
+    /// The profile file; default of a sweep: the one of the stack's `[scheduling]`
     #[arg(long, global = true)]
     file: Option<PathBuf>,
     /// Print JSON: see below
