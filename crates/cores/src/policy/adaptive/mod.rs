@@ -13,6 +13,7 @@
 //!   intervals one neighbour is probed, if the load has moved a little.
 //! - A load that [flaps](super::flapping) is not followed.
 
+mod awake;
 mod ceiling;
 mod climb;
 mod deal;
@@ -28,6 +29,7 @@ use core::time::Duration;
 use eft_base::Instant;
 use eft_machine::CpuId;
 
+use self::awake::Refused;
 use self::ceiling::Ceiling;
 use self::deal::{Found, Search};
 use self::peek::{Pace, Peek};
@@ -88,6 +90,7 @@ pub struct Adaptive {
     steps_back: u32,
     /// What remains to be tried for this load, whatever the predictions say.
     peeks: Vec<Peek>,
+    refused: Refused,
     /// Whether the search beside the load's programs has been made, and the results of searches.
     is_dealt: bool,
     found: Vec<Found>,
@@ -157,6 +160,7 @@ impl Adaptive {
             trials: 0,
             steps_back: 0,
             peeks: Vec::new(),
+            refused: Refused::default(),
             is_dealt: false,
             found: Vec::new(),
             favoured: None,

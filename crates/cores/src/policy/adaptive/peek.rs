@@ -18,7 +18,7 @@ use crate::policy::sharing;
 use crate::throughput::Throughput;
 
 /// In the order in which they are tried; each once for a load.
-pub(super) const ALL: [Peek; 4] = [Peek::Beside, Peek::Apart, Peek::Spread, Peek::Consolidated];
+pub(super) const ALL: [Peek; 5] = [Peek::Beside, Peek::Apart, Peek::Spread, Peek::Consolidated, Peek::Awake];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peek {
@@ -31,6 +31,8 @@ pub(super) enum Peek {
     Spread,
     /// The fastest rung on one CPU.
     Consolidated,
+    /// The same seats at [clocks](super::awake) at which no CPU sleeps much.
+    Awake,
 }
 
 /// A stack that is less busy stays where it is.
@@ -51,6 +53,7 @@ impl Peek {
         match self {
             Self::Beside => "tries the CPU on which others do most",
             Self::Apart => "tries the CPU on which others do least",
+            Self::Awake => "tries clocks at which no CPU sleeps much",
             Self::Spread | Self::Consolidated => "tries whether the load takes more from a faster rung",
         }
     }
@@ -90,7 +93,7 @@ impl Adaptive {
         }
         let age = self.costs.load_age(time);
         let open = self.peeks.iter().enumerate().filter(|(_, peek)| {
-            self.allows(**peek, seen, now, pace) && age >= self.affordable_at(**peek, seen, now)
+            self.allows(time, **peek, seen, now, pace) && age >= self.affordable_at(**peek, seen, now)
         });
         let mut plans = open.filter_map(|(at, peek)| Some((at, self.peeked(*peek, seen)?)));
         let (at, plan) = plans.find(|(_, plan)| self.is_new(plan, now, time))?;
@@ -105,6 +108,9 @@ impl Adaptive {
     /// How old a load has to be for a try. One CPU, on which the components take the work that was [seen of them beside
     /// others](sharing), may do far less than they do now.
     fn affordable_at(&self, peek: Peek, seen: &Observation, now: &Measured) -> Duration {
+        if peek == Peek::Awake {
+            return Self::awake_from(LOSS_MAX);
+        }
         let plan = self.peeked(peek, seen).filter(|_| peek == Peek::Consolidated);
         let busiest = plan.and_then(|plan| self.busiest_beside_others(&plan, seen, now)).unwrap_or(0.0);
         TAKEN_BACK.mul_f64((1.0 - 1.0 / busiest.max(1.0)) / LOSS_MAX)
@@ -144,7 +150,7 @@ impl Adaptive {
         if now.busy < BUSY_MIN {
             return None;
         }
-        let open = self.peeks.iter().filter(|peek| self.allows(**peek, seen, now, Pace::Thorough));
+        let open = self.peeks.iter().filter(|peek| self.allows(time, **peek, seen, now, Pace::Thorough));
         let new =
             open.filter(|peek| self.peeked(**peek, seen).is_some_and(|plan| self.is_new(&plan, now, time)));
         let age = self.costs.load_age(time);
@@ -154,7 +160,7 @@ impl Adaptive {
 
     /// A saturated load needs no trial of whether it takes more; but where its own programs crowd the CPUs, fewer CPUs
     /// may do more.
-    fn allows(&self, peek: Peek, seen: &Observation, now: &Measured, pace: Pace) -> bool {
+    fn allows(&self, time: Instant, peek: Peek, seen: &Observation, now: &Measured, pace: Pace) -> bool {
         let saturated = now.overloaded >= 0.5;
         match peek {
             Peek::Beside | Peek::Apart => true,
@@ -162,6 +168,12 @@ impl Adaptive {
             Peek::Spread => pace == Pace::Thorough && !saturated && self.top_keeps_up(seen, now),
             Peek::Consolidated if saturated => pace != Pace::Hasty && self.is_crowded(seen),
             Peek::Consolidated => pace == Pace::Thorough,
+            Peek::Awake => {
+                pace == Pace::Thorough
+                    && !saturated
+                    && !self.platform.managed().iter().any(|cpu| others(seen, cpu) >= OTHERS_MIN)
+                    && !self.refused.holds(&now.mix, time)
+            }
         }
     }
 
@@ -182,6 +194,7 @@ impl Adaptive {
         match peek {
             Peek::Spread => Some(self.ladder.rung(self.ladder.top()).plan.clone()),
             Peek::Consolidated => Some(self.ladder.rung(self.ladder.consolidated_top()).plan.clone()),
+            Peek::Awake => Some(self.kept_awake()),
             Peek::Beside | Peek::Apart => {
                 let from = self.copies_on(&self.plan)?;
                 let [most, least] = self.extremes(from, seen)?;

@@ -247,6 +247,10 @@ impl Adaptive {
         }
         if !abrupt && self.is_kept(&trial, &now) {
             self.best = self.best.max(now.throughput);
+            if trial.peek == Some(Peek::Awake) {
+                // Faster work may be done at yet slower clocks.
+                self.peeks.push(Peek::Awake);
+            }
             if trial.is_sideways() {
                 self.favoured = self.copies_on(&self.plan);
                 // The equal CPU that the stack left gives less throughput.
@@ -255,6 +259,9 @@ impl Adaptive {
             return Some(format!("keeps it: {}", compare(&now, &was)));
         }
         self.memory.bar(&self.plan.clone(), &was, time);
+        if trial.peek == Some(Peek::Awake) {
+            self.refused.note(mix, time);
+        }
         if trial.is_sideways() && now.throughput * MORE < was.throughput {
             self.favoured = self.copies_on(&trial.base);
         }
@@ -266,11 +273,11 @@ impl Adaptive {
     }
 
     /// A trial of a place is judged by throughput; any other trial by the objective.
-    fn is_kept(&mut self, trial: &Trial, now: &Measured) -> bool {
+    pub(super) fn is_kept(&mut self, trial: &Trial, now: &Measured) -> bool {
         let more = now.throughput > trial.was.throughput * MORE;
         match trial.peek {
             None => self.is_better(now, &trial.was),
-            Some(Peek::Beside | Peek::Apart | Peek::Spread) => more,
+            Some(Peek::Beside | Peek::Apart | Peek::Spread | Peek::Awake) => more,
             Some(Peek::Consolidated) => {
                 // The floor is relative to the best throughput, so that is noted too.
                 self.best = self.best.max(now.throughput);
