@@ -86,3 +86,18 @@ fn a_top_of_the_ladder_that_would_not_keep_up_is_no_faster_rung() {
     assert!(!tries(&policy, S) && !tries(&policy, 100 * S), "ip and nic0 together take twice what a CPU has");
     assert_eq!(policy.waits_for_peek(Instant(S), &Observation::default(), &now()), None);
 }
+
+#[test]
+fn slower_clocks_are_tried_when_a_load_has_lasted_if_nobody_else_needs_the_cpus() {
+    let names = ["tcp".into(), "ip".into()];
+    let mut policy = spread(&[("tcp", 0.4), ("ip", 0.2)], vec![Peek::Awake]);
+    policy.platform = Platform::new(Machine::of_equals(3), &names, Some(&[Share(0.25), Share(0.5)])).unwrap();
+    assert!(!tries(&policy, 3 * S) && tries(&policy, 4 * S), "it may cost a hundredth of 3.6 s");
+    let busy_elsewhere = Observation {
+        cpus: vec![CpuLoad { cpu: CpuId(2), others: Share(0.5), ..CpuLoad::default() }],
+        ..Observation::default()
+    };
+    assert!(policy.clone().peek(Instant(4 * S), &busy_elsewhere, &now(), Pace::Thorough).is_none());
+    policy.refused.note(now().mix, Instant(4 * S));
+    assert!(!tries(&policy, 5 * S), "it was no better");
+}
