@@ -31,6 +31,7 @@ pub mod stack;
 pub mod sweep;
 pub mod thesis;
 pub mod timed;
+pub mod trace;
 pub mod web;
 pub mod wiring;
 

@@ -27,6 +27,8 @@ enum Command {
     Hosts(report::hosts::HostsArguments),
     /// The scheduler's policies on the real engines with costs, against the best fixed configuration
     Policies(report::policies::PoliciesArguments),
+    /// Make a trace of a real program's clients, for `policies --load trace:FILE`
+    Trace(report::trace::TraceArguments),
     /// How throughput grows with instances of tcp, each on a core of its own, and which server ends it
     Scaling(report::scaling::ScalingArguments),
     /// Every setting of the cores' clocks under a load, by the model of batches
@@ -67,7 +69,8 @@ fn arguments() -> Arguments {
 fn is_sound(command: &Command) -> bool {
     match command {
         Command::Paper(_) | Command::Tiers(_) | Command::Policies(_) | Command::Scaling(_) => true,
-        Command::Hosts(_) | Command::Sweep(_) | Command::Hunt(_) | Command::Impaired(_) => false,
+        Command::Hosts(_) | Command::Sweep(_) | Command::Hunt(_) => false,
+        Command::Impaired(_) | Command::Trace(_) => false,
     }
 }
 
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Paper(Paper::SlowerIsFaster(arguments)) => report::slower_is_faster::run(&arguments),
         Command::Tiers(arguments) => report::tiers::run(&arguments),
         Command::Policies(arguments) => report::policies::run(&arguments),
+        Command::Trace(arguments) => report::trace::run(&arguments),
         Command::Scaling(arguments) => report::scaling::run(&arguments),
         Command::Sweep(arguments) => report::sweep::run(&arguments),
         Command::Hunt(arguments) => report::hunt::run(&arguments),

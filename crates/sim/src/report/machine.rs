@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::Args;
 use eft_sim::calibration::Calibration;
 
+use super::file;
+
 /// Longest file that is read.
-const BYTES_MAX: u64 = 1 << 20;
+const CALIBRATION_MB_MAX: u64 = 1;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct MachineArguments {
@@ -25,13 +27,8 @@ impl MachineArguments {
     pub fn e5520(&self) -> Result<Calibration> {
         let own = Calibration::e5520()?;
         let Some(path) = &self.calibration else { return Ok(own) };
+        let text = file::text(path, "a calibration file", CALIBRATION_MB_MAX)?;
         let shown = path.display().to_string();
-        let unreadable = |why: &dyn std::fmt::Display| anyhow!("{shown} cannot be read ({why})");
-        let file = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
-        if !file.is_file() || file.len() > BYTES_MAX {
-            return Err(unreadable(&"a calibration file is a file of at most 1 MB"));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
         Ok(own.replaced_by(&Calibration::parse(&shown, &text)?))
     }
 }

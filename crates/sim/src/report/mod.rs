@@ -5,6 +5,7 @@ pub mod bolt;
 pub mod columns;
 pub mod drawn;
 pub mod figures;
+mod file;
 pub mod hosts;
 pub mod hunt;
 pub mod impaired;
@@ -18,6 +19,7 @@ pub mod slower_is_faster;
 pub mod sweep;
 pub mod thesis;
 pub mod tiers;
+pub mod trace;
 
 fn print(text: &str) -> anyhow::Result<()> {
     Ok(eft_text::print(text)?)

@@ -1,16 +1,14 @@
 //! `eft-sim policies`: what the scheduler's policies reach on tier 1, beside the best fixed configuration.
 
-use std::ops::RangeInclusive;
-use std::str::FromStr;
+mod asked;
 
 use anyhow::{Result, bail};
+use asked::Asked;
 use clap::{Args, ValueEnum};
-use eft_base::random::Random;
 use eft_sim::hardware::Cores;
 use eft_sim::sweep::calibration;
-use eft_sim::timed::check::Load;
 use eft_sim::timed::policies::placement::Placement;
-use eft_sim::timed::policies::{Experiment, Outcome, Way};
+use eft_sim::timed::policies::{Experiment, Latency, Outcome, Way};
 
 use super::machine::MachineArguments;
 use super::print;
@@ -41,49 +39,6 @@ impl Chosen {
     }
 }
 
-/// Of the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    One(Load),
-    /// A web server with clients and files from the seed.
-    Drawn,
-}
-
-const CLIENTS_MAX: usize = 128;
-const BYTES: RangeInclusive<u64> = 10..=1_000_000;
-
-impl FromStr for Asked {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        const NONE: &str = "none of bulk, web:BYTES, web:BYTES:CLIENTS (10 to 1000000, 1 to 128) and drawn";
-        if text == "bulk" || text == "drawn" {
-            return Ok(if text == "bulk" { Self::One(Load::Bulk) } else { Self::Drawn });
-        }
-        let numbers = text.strip_prefix("web:").ok_or(NONE)?;
-        let (bytes, clients) = numbers.split_once(':').unwrap_or((numbers, "8"));
-        let file_bytes = bytes.parse().ok().filter(|bytes| BYTES.contains(bytes)).ok_or(NONE)?;
-        let clients = clients.parse().ok().filter(|count| (1..=CLIENTS_MAX).contains(count)).ok_or(NONE)?;
-        Ok(Self::One(Load::Web { file_bytes, clients }))
-    }
-}
-
-impl Asked {
-    fn load(self, seed: u64) -> Load {
-        match self {
-            Self::One(load) => load,
-            Self::Drawn => {
-                let mut random = Random::new(seed);
-                // Each size as likely as twice or half of it.
-                let mut drawn =
-                    |low: f64, high: f64| low * (high / low).powf(random.below(1_000_001) as f64 / 1e6);
-                let file_bytes = drawn(*BYTES.start() as f64, *BYTES.end() as f64) as u64;
-                Load::Web { file_bytes, clients: drawn(1.0, CLIENTS_MAX as f64) as usize }
-            }
-        }
-    }
-}
-
 #[derive(Args)]
 pub struct PoliciesArguments {
     #[command(flatten)]
@@ -92,7 +47,7 @@ pub struct PoliciesArguments {
     #[arg(long, value_enum)]
     policy: Vec<Chosen>,
     /// What the programs do
-    #[arg(long, value_name = "bulk|web:BYTES[:CLIENTS]|drawn", default_value = "bulk")]
+    #[arg(long, value_name = "bulk|web:BYTES[:CLIENTS]|drawn|trace:FILE[:FACTOR]", default_value = "bulk")]
     load: Asked,
     /// The card cuts no segments: packets go out one by one, so that the stack is slower than the wire
     #[arg(long)]
@@ -129,10 +84,8 @@ pub fn run(arguments: &PoliciesArguments) -> Result<()> {
     let is_told = chosen.contains(&Chosen::Profile);
     let told = is_told.then(|| calibration(&nominal, arguments.seed, 1)).transpose()?;
     let span = (arguments.settle * 1000, arguments.seconds * 1000);
-    let load = arguments.load.load(arguments.seed);
-    if let Load::Web { file_bytes, clients } = load {
-        print(&format!("a web server: {clients} clients, files of {file_bytes} bytes\n"))?;
-    }
+    let load = arguments.load.offered(arguments.seed)?;
+    print(&asked::told(&load))?;
     let of = (load, !arguments.no_offload);
     let experiment = Experiment::new(&machine, told.as_ref(), arguments.seed, of, span)?;
     let mut rows = vec![best(&experiment)?];
@@ -180,22 +133,34 @@ fn share(rows: &[Row], row: &Row) -> f64 {
 }
 
 fn table(rows: &[Row], cores: &Cores) -> Vec<Vec<String>> {
-    let head = ["POLICY", "MBIT/S", "OF BEST", "WATTS", "MOVES", "CLOCKS", "AT THE END"];
+    let has_latencies = rows.iter().any(|row| row.outcome.latency.is_some());
+    let mut head = vec!["POLICY", "MBIT/S", "OF BEST", "WATTS"];
+    if has_latencies {
+        head.extend(["MEDIAN US", "P99 US"]);
+    }
+    head.extend(["MOVES", "CLOCKS", "AT THE END"]);
     let line = |row: &Row| {
         let outcome = &row.outcome;
         let plan =
             Placement::of(&outcome.plan, cores).map_or(String::new(), |placement| placement.told(cores));
-        vec![
+        let mut line = vec![
             row.name.clone(),
             format!("{:.0}", outcome.kbps as f64 / 1000.0),
             format!("{:.1}%", share(rows, row) * 100.0),
             format!("{:.1}", outcome.milliwatts as f64 / 1000.0),
-            outcome.moves.to_string(),
-            outcome.clock_changes.to_string(),
-            plan,
-        ]
+        ];
+        if has_latencies {
+            line.extend(latencies(outcome.latency));
+        }
+        line.extend([outcome.moves.to_string(), outcome.clock_changes.to_string(), plan]);
+        line
     };
-    [head.map(String::from).to_vec()].into_iter().chain(rows.iter().map(line)).collect()
+    [head.into_iter().map(String::from).collect()].into_iter().chain(rows.iter().map(line)).collect()
+}
+
+fn latencies(latency: Option<Latency>) -> [String; 2] {
+    let us = |ns: u32| format!("{:.1}", f64::from(ns) / 1000.0);
+    latency.map_or(["-".into(), "-".into()], |latency| [us(latency.median_ns), us(latency.p99_ns)])
 }
 
 fn check(rows: &[Row]) -> Result<()> {

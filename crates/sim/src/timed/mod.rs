@@ -16,6 +16,7 @@ pub mod run;
 pub mod scaling;
 pub mod servers;
 mod telling;
+pub mod trace;
 pub mod web;
 pub mod world;
 

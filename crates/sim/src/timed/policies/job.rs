@@ -1,4 +1,4 @@
-//! What a stack under policies does: streams that send, or a web server, on both tiers.
+//! What a stack under policies does: streams that send, a web server, or a program that is asked as a trace says, on both tiers.
 
 use eft_cores::sample::Traffic;
 
@@ -9,6 +9,7 @@ use crate::batch::{Profile, Setting};
 use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::Cores;
 use crate::timed::check::{Load, as_engines, web_as_engines};
+use crate::timed::trace::Replay;
 use crate::timed::web::clients::REQUEST_BYTES;
 use crate::web::Web;
 use crate::web::calibrated::{Stack, web};
@@ -22,25 +23,50 @@ const HEADERS: u64 = 52;
 /// What a connection has of segments without payload that the server sends: SYN, FIN, and the first request's acknowledgement.
 const EMPTY_OF_CONNECTION: u64 = 3;
 
-#[derive(Clone, Copy)]
+/// What programs are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offered {
+    Load(Load),
+    /// What a real program was asked for.
+    Trace(Replay),
+}
+
+impl From<Load> for Offered {
+    fn from(load: Load) -> Self {
+        Self::Load(load)
+    }
+}
+
+#[derive(Clone)]
 pub enum Job {
     Bulk(Profile),
     Web(Web),
+    /// The program is that of a web server whose answers, connections and requests of each are as many as the trace has on average:
+    /// tier 2 has these clients. Tier 1 has those of the trace.
+    Trace(Web, Replay),
 }
 
 impl Job {
     /// `segments`: whether the card cuts large segments into packets; else tcp sends packets.
-    pub fn new(calibration: &Calibration, load: Load, segments: bool) -> Result<Self, CalibrationError> {
+    pub fn new(calibration: &Calibration, load: &Offered, segments: bool) -> Result<Self, CalibrationError> {
         let mut job = match load {
-            Load::Bulk => Self::Bulk(as_engines(&profile(calibration, "eft", Ablation::default())?)),
-            Load::Web { file_bytes, clients } => {
-                let web = web(calibration, Stack::Eft, clients, file_bytes, Ablation::default())?;
+            Offered::Load(Load::Bulk) => {
+                Self::Bulk(as_engines(&profile(calibration, "eft", Ablation::default())?))
+            }
+            Offered::Load(Load::Web { file_bytes, clients }) => {
+                let web = web(calibration, Stack::Eft, *clients, *file_bytes, Ablation::default())?;
                 Self::Web(web_as_engines(&web))
+            }
+            Offered::Trace(replay) => {
+                let clients = replay.tally.open_at_once;
+                let mut web = web(calibration, Stack::Eft, clients, 0, Ablation::default())?;
+                (web.answer_bytes, web.requests) = (replay.mean_answer(), replay.mean_requests());
+                Self::Trace(web_as_engines(&web), replay.clone())
             }
         };
         let profile = match &mut job {
             Self::Bulk(profile) => profile,
-            Self::Web(web) => &mut web.stack,
+            Self::Web(web) | Self::Trace(web, _) => &mut web.stack,
         };
         if !segments {
             profile.segment_bytes = profile.maximum_segment;
@@ -57,7 +83,7 @@ impl Job {
                 let outcome = run_for(profile, &setting, seed, span);
                 (outcome, bulk(profile, &outcome))
             }
-            Self::Web(web) => {
+            Self::Web(web) | Self::Trace(web, _) => {
                 let outcome = crate::web::run::run_for(web, &setting, seed, span);
                 let connections = outcome.connections * 1000 / span.measured_ms;
                 (outcome.stack, serving(web, &outcome.stack, outcome.answers_milli / 1000, connections))

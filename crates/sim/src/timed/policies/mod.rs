@@ -5,6 +5,7 @@
 
 mod change;
 mod job;
+mod latency;
 mod meter;
 pub mod placement;
 mod profiles;
@@ -13,4 +14,6 @@ pub mod search;
 mod sensor;
 mod told;
 
+pub use job::Offered;
+pub use latency::Latency;
 pub use run::{Experiment, Outcome, Way};

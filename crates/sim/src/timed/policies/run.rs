@@ -13,7 +13,8 @@ use eft_cores::scheduler::Scheduler;
 use eft_machine::CpuId;
 
 use super::change::{Clocks, InForce};
-use super::job::Job;
+use super::job::{Job, Offered};
+use super::latency::Latency;
 use super::meter::Meter;
 use super::placement::{PLACED, Placement};
 use super::profiles::swept;
@@ -26,8 +27,8 @@ use crate::hardware::{Cores, PS_PER_MS, PS_PER_NS};
 use crate::timed::charge::component;
 use crate::timed::check::Load;
 use crate::timed::run::{self as bulk, SLOW_START_PS};
-use crate::timed::web;
 use crate::timed::world::{Workload, World};
+use crate::timed::{trace, web};
 
 /// Loads that whoever made the profiles knew: bulk, and the multiserver paper's clients with small and with larger files. No policy
 /// is run under these web servers unless one is asked for.
@@ -56,7 +57,7 @@ pub enum Way {
     Random,
 }
 
-/// A machine with eft, streams that send as fast as they can, and how long they do.
+/// A machine with eft, what its programs are asked for, and how long they are.
 pub struct Experiment {
     job: Job,
     clocks: Clocks,
@@ -70,8 +71,10 @@ pub struct Experiment {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Payload that the peer has acknowledged.
+    /// Payload that the peer has acknowledged, or of answers that clients have read.
     pub kbps: u64,
+    /// `None`: nobody asks.
+    pub latency: Option<Latency>,
     /// Of the stack's chip.
     pub milliwatts: u64,
     /// In the whole run: servers that went to another core, and cores that got another clock.
@@ -91,19 +94,22 @@ enum Decider {
 
 impl Experiment {
     /// `segments`: whether the card cuts large segments into packets; else tcp sends packets. `told`: the machine as whoever made
-    /// the profiles knew it; without that there are none. They are of bulk, and under a web server of such ones as
-    /// [`KNOWN`] has, too.
+    /// the profiles knew it; without that there are none. They are of bulk, and if programs
+    /// answer of such web servers as [`KNOWN`] has, too.
     pub fn new(
         calibration: &Calibration,
         told: Option<&Calibration>,
         seed: u64,
-        (load, segments): (Load, bool),
+        (load, segments): (impl Into<Offered>, bool),
         (settle_ms, measured_ms): (u64, u64),
     ) -> Result<Self, CalibrationError> {
-        let known = KNOWN.into_iter().filter(|(_, known)| *known == Load::Bulk || load != Load::Bulk);
+        let load = load.into();
+        let is_bulk = load == Offered::Load(Load::Bulk);
+        let known = KNOWN.into_iter().filter(|(_, known)| *known == Load::Bulk || !is_bulk);
         let profiles = match told {
             Some(told) => {
-                let job = |(name, load)| Ok((name, Job::new(told, load, segments)?));
+                let job =
+                    |(name, load): (&'static str, Load)| Ok((name, Job::new(told, &load.into(), segments)?));
                 let jobs = known.map(job).collect::<Result<Vec<(&str, Job)>, CalibrationError>>()?;
                 swept(&jobs, &told.cores()?, seed)
             }
@@ -112,7 +118,7 @@ impl Experiment {
         // Not every machine's file says it: the clock changes at once then.
         let transition_ps = calibration.get("machine", "transition_ns").unwrap_or(0) * PS_PER_NS;
         Ok(Self {
-            job: Job::new(calibration, load, segments)?,
+            job: Job::new(calibration, &load, segments)?,
             clocks: Clocks { cores: calibration.cores()?, transition_ps },
             profiles,
             seed,
@@ -201,6 +207,9 @@ impl Experiment {
                 self.run_world(bulk::world(profile, &setting, self.seed), decider, plan, span)
             }
             Job::Web(web) => self.run_world(web::run::world(web, &setting, self.seed), decider, plan, span),
+            Job::Trace(web, replay) => {
+                self.run_world(trace::run::world(web, replay, &setting, self.seed), decider, plan, span)
+            }
         }
     }
 
@@ -223,7 +232,7 @@ impl Experiment {
             world.advance(next_ps);
             if next_ps == begins_ps {
                 meter.count(&world);
-                begun = Some((delivered(&world), meter.microjoules()));
+                begun = Some((delivered(&world), meter.microjoules(), world.rest.load.latencies().len()));
             }
             if next_ps % PERIOD_PS != 0 {
                 continue;
@@ -237,13 +246,14 @@ impl Experiment {
             force.change(&mut world, &mut meter, &self.clocks, &plan);
         }
         meter.count(&world);
-        let (bytes, microjoules) = begun.unwrap_or_default();
+        let (bytes, microjoules, answers) = begun.unwrap_or_default();
         let decisions = match &decider {
             Decider::Scheduler(_, history) => history.entries().map(|kept| kept.entry.to_string()).collect(),
             _ => Vec::new(),
         };
         Ok(Outcome {
             kbps: (delivered(&world) - bytes) * 8 / measured_ms,
+            latency: Latency::of(&world.rest.load.latencies()[answers..]),
             milliwatts: (meter.microjoules() - microjoules) / measured_ms,
             moves: force.moves,
             clock_changes: force.clock_changes,

@@ -6,7 +6,8 @@ use eft_base::wire::{TCP_FIN, TCP_SYN};
 use eft_messages::transport::IpToTransport;
 use eft_messages::{ComponentId, Role};
 
-use super::clients::{Clients, Done};
+use super::audience::{Audience, Done};
+use super::clients::Clients;
 use super::program::{Deed, Program, Seen};
 use crate::batch::Profile;
 use crate::batch::servers::Server;
@@ -20,7 +21,7 @@ use crate::web::Web;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// A client's pause is over.
+    /// A client's pause is over, or its time has come.
     Client { client: usize },
     /// A frame of the clients' host, by its number, is at the stack's device.
     Frame { number: u64 },
@@ -35,20 +36,21 @@ pub struct Taken {
     deeds: Vec<Deed>,
 }
 
-pub struct Serving<'a> {
+/// `C`: who asks.
+pub struct Serving<'a, C = Clients<'a>> {
     pub web: &'a Web,
     pub program: Program<'a>,
-    pub clients: Clients<'a>,
+    pub clients: C,
     /// On their way to the stack, by number; and when the last one of each connection arrives, which none overtakes.
     coming: BTreeMap<u64, WireFrame>,
     number: u64,
     last_frame_ps: BTreeMap<u16, u64>,
 }
 
-pub type World<'a> = Timed<'a, Serving<'a>>;
+pub type World<'a, C = Clients<'a>> = Timed<'a, Serving<'a, C>>;
 
-impl<'a> Serving<'a> {
-    pub fn new(web: &'a Web, program: Program<'a>, clients: Clients<'a>) -> Self {
+impl<'a, C> Serving<'a, C> {
+    pub fn new(web: &'a Web, program: Program<'a>, clients: C) -> Self {
         let (coming, last_frame_ps) = (BTreeMap::new(), BTreeMap::new());
         Self { web, program, clients, coming, number: 0, last_frame_ps }
     }
@@ -69,18 +71,18 @@ fn ends(stack: &Stack, budget: usize) -> usize {
     flags.filter(|flags| flags & (TCP_SYN | TCP_FIN) != 0).count()
 }
 
-impl Workload for Serving<'_> {
+impl<C: Audience> Workload for Serving<'_, C> {
     type Event = Event;
     type Taken = Taken;
 
     const LOOKS_AT_ONCE: bool = true;
 
     fn peer(&self) -> &Peer {
-        &self.clients.peer
+        self.clients.peer()
     }
 
     fn peer_mut(&mut self) -> &mut Peer {
-        &mut self.clients.peer
+        self.clients.peer_mut()
     }
 
     fn has_work(&self, server: Server) -> bool {
@@ -131,14 +133,20 @@ impl Workload for Serving<'_> {
     }
 
     fn delivered(&self, _stack: &Stack) -> u64 {
-        self.clients.bytes
+        self.clients.bytes()
+    }
+
+    fn latencies(&self) -> &[u32] {
+        self.clients.latencies()
     }
 
     fn happened(world: &mut Timed<Self>, event: Event) {
         match event {
             Event::Client { client } => {
                 let now = world.now();
-                world.rest.load.clients.act(now, client);
+                if let Some(at_ps) = world.rest.load.clients.act(now, client) {
+                    world.at(at_ps, Event::Client { client });
+                }
                 world.run_peer();
             }
             Event::Frame { number } => {
@@ -159,7 +167,7 @@ impl Workload for Serving<'_> {
 }
 
 /// A frame of the clients' host: it comes after all that its connection sent before.
-fn send_to_stack(world: &mut Timed<Serving>, frame: WireFrame) {
+fn send_to_stack<C: Audience>(world: &mut Timed<Serving<C>>, frame: WireFrame) {
     let way = world.rest.about(world.rest.profile.network.turnaround_ps);
     let load = &mut world.rest.load;
     let last = load.last_frame_ps.entry(source_port(&frame)).or_default();

@@ -8,11 +8,12 @@ use eft_component::transport::Effect as Told;
 use eft_harness::take_accepted;
 use eft_messages::ComponentId;
 
-use super::clients::REQUEST_BYTES;
+use super::exchanges::Exchanges;
 use crate::batch::servers::scaled;
 use crate::hardware::Work;
 use crate::node::Effect;
 use crate::stack::Stack;
+use crate::trace::Exchange;
 use crate::web::Web;
 use crate::web::program::Notice;
 
@@ -21,6 +22,8 @@ const HOLDER: u64 = 1;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Connection {
+    /// Of its client.
+    port: u16,
     /// Of its answer, bytes that are not in its ring.
     left: u64,
     /// Bytes of requests that the program was told of.
@@ -28,11 +31,25 @@ struct Connection {
     has_ended: bool,
 }
 
+/// What the program has heard of a connection.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    slot: u32,
+    notice: Notice,
+    /// Of a request.
+    asked: Exchange,
+}
+
+impl Heard {
+    fn of(slot: u32, notice: Notice) -> Self {
+        Self { slot, notice, asked: Exchange::default() }
+    }
+}
+
 /// What the program does at the end of its turn: something that it heard, and bytes that it then puts into the ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Deed {
-    slot: u32,
-    notice: Notice,
+    heard: Heard,
     put: u64,
 }
 
@@ -65,7 +82,8 @@ pub struct Program<'a> {
     web: &'a Web,
     listener: SocketId,
     all: BTreeMap<u32, Connection>,
-    inbox: VecDeque<(u32, Notice)>,
+    exchanges: Exchanges,
+    inbox: VecDeque<Heard>,
     changes: Vec<Change>,
     pub accepted: u64,
     pub requests: u64,
@@ -74,11 +92,12 @@ pub struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    pub fn new(web: &'a Web, listener: SocketId) -> Self {
+    pub fn new(web: &'a Web, listener: SocketId, exchanges: Exchanges) -> Self {
         Self {
             web,
             listener,
             all: BTreeMap::new(),
+            exchanges,
             inbox: VecDeque::new(),
             changes: Vec::new(),
             accepted: 0,
@@ -111,15 +130,16 @@ impl<'a> Program<'a> {
         let (mut turn, costs) = (Turn::default(), &self.web.program);
         // Of each connection: what it still has to write, and what it puts in by this turn.
         let mut plans: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-        for (slot, notice) in self.inbox.iter().take(budget).copied() {
+        for heard in self.inbox.iter().take(budget).copied() {
+            let slot = heard.slot;
             let known = self.all.get(&slot).map_or(0, |connection| connection.left);
             let (left, planned) = plans.entry(slot).or_insert((known, 0));
-            match notice {
+            match heard.notice {
                 Notice::Accepted => turn.work += costs.accept,
                 Notice::Closed => turn.work += costs.close,
                 Notice::Request => {
                     turn.work += costs.request;
-                    *left += self.web.answer_bytes;
+                    *left += heard.asked.answer_bytes;
                 }
                 Notice::Room => {}
             }
@@ -128,7 +148,7 @@ impl<'a> Program<'a> {
             let copying = scaled(costs.copy_kib, put);
             turn.work += copying;
             turn.copying += copying;
-            turn.deeds.push(Deed { slot, notice, put });
+            turn.deeds.push(Deed { heard, put });
         }
         turn
     }
@@ -145,15 +165,15 @@ impl<'a> Program<'a> {
     }
 
     fn act(&mut self, stack: &Stack, deed: &Deed) {
-        let slot = deed.slot;
+        let Heard { slot, notice, asked } = deed.heard;
         let Some(page) = stack.domain.socket(slot) else { return };
         let connection = self.all.entry(slot).or_default();
         let mut change = Change { slot, bytes: deed.put, closes: false };
-        match deed.notice {
+        match notice {
             Notice::Accepted => page.hold(HOLDER),
             Notice::Request => {
-                connection.left += self.web.answer_bytes;
-                page.set_receive_taken(page.receive_taken() + REQUEST_BYTES);
+                connection.left += asked.answer_bytes;
+                page.set_receive_taken(page.receive_taken() + asked.request_bytes);
                 self.requests += 1;
             }
             Notice::Room => {}
@@ -173,7 +193,7 @@ impl<'a> Program<'a> {
             page.write_plug().set();
             // Like the shim it looks once more: room may have come before tcp could know that it waits.
             if self.room(stack, slot).1 {
-                self.inbox.push_back((slot, Notice::Room));
+                self.inbox.push_back(Heard::of(slot, Notice::Room));
             }
         }
     }
@@ -217,9 +237,10 @@ impl<'a> Program<'a> {
     fn accept(&mut self, stack: &Stack) {
         let Some(page) = stack.domain.socket(self.listener.slot) else { return };
         for record in take_accepted(&page, usize::MAX) {
-            self.all.insert(record.slot, Connection::default());
+            let fresh = Connection { port: record.remote_port, ..Connection::default() };
+            self.all.insert(record.slot, fresh);
             self.accepted += 1;
-            self.inbox.push_back((record.slot, Notice::Accepted));
+            self.inbox.push_back(Heard::of(record.slot, Notice::Accepted));
             self.look_for_requests(stack, record.slot);
         }
     }
@@ -227,9 +248,9 @@ impl<'a> Program<'a> {
     fn look_for_requests(&mut self, stack: &Stack, slot: u32) {
         let Some(connection) = self.all.get_mut(&slot) else { return };
         let come = stack.domain.socket(slot).map_or(0, |page| page.receive_end());
-        while connection.told + REQUEST_BYTES <= come {
-            connection.told += REQUEST_BYTES;
-            self.inbox.push_back((slot, Notice::Request));
+        while let Some(asked) = self.exchanges.take(connection.port, come - connection.told) {
+            connection.told += asked.request_bytes;
+            self.inbox.push_back(Heard { slot, notice: Notice::Request, asked });
         }
     }
 
@@ -242,14 +263,14 @@ impl<'a> Program<'a> {
             page.write_plug().clear();
         }
         if self.all.get(&slot).is_some_and(|connection| connection.left > 0) {
-            self.inbox.push_back((slot, Notice::Room));
+            self.inbox.push_back(Heard::of(slot, Notice::Room));
         }
     }
 
     fn hear_of_end(&mut self, slot: u32) {
         let Some(connection) = self.all.get_mut(&slot) else { return };
         if !std::mem::replace(&mut connection.has_ended, true) {
-            self.inbox.push_back((slot, Notice::Closed));
+            self.inbox.push_back(Heard::of(slot, Notice::Closed));
         }
     }
 }

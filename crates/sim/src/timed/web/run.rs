@@ -6,7 +6,9 @@ use eft_base::{Cidr, Endpoint, Instant, SocketId};
 use eft_channel::socket::{Geometry, Opt, flag};
 use eft_control::network::{Interface, Metrics, Network, Route};
 
-use super::clients::Clients;
+use super::audience::Audience;
+use super::clients::{Clients, REQUEST_BYTES};
+use super::exchanges::Exchanges;
 use super::load::{Event, Serving, World};
 use super::program::Program;
 use crate::batch::machine::Machine;
@@ -21,6 +23,7 @@ use crate::timed::peer::Peer;
 use crate::timed::run::{OLD_TCP, device, topology};
 use crate::timed::servers::Servers;
 use crate::timed::world::Rest;
+use crate::trace::Exchange;
 use crate::web::Web;
 use crate::web::run::{Counts, Outcome, outcome};
 
@@ -95,6 +98,27 @@ fn scale(simulation: &Simulation) -> u8 {
 
 /// A world at time 0, with clients that begin in its first millisecond.
 pub fn world<'a>(web: &'a Web, setting: &Setting, seed: u64) -> World<'a> {
+    let exchange = Exchange { request_bytes: REQUEST_BYTES, answer_bytes: web.answer_bytes };
+    let clients = |host: Peer, to: Endpoint, _: Instant| Clients::new(web, host, to);
+    let mut world = world_of(web, setting, seed, Exchanges::Same(exchange), clients);
+    for client in 0..web.stack.streams {
+        let at = world.rest.about(PS_PER_MS);
+        world.at(at, Event::Client { client });
+    }
+    world
+}
+
+/// The same with clients on the given host that connect to the given end; the instant is that of time 0.
+pub fn world_of<'a, C>(
+    web: &'a Web,
+    setting: &Setting,
+    seed: u64,
+    exchanges: Exchanges,
+    clients: impl FnOnce(Peer, Endpoint, Instant) -> C,
+) -> World<'a, C>
+where
+    C: Audience,
+{
     let profile = &web.stack;
     let simulation = listening(profile, seed);
     let scale = scale(&simulation);
@@ -104,16 +128,11 @@ pub fn world<'a>(web: &'a Web, setting: &Setting, seed: u64) -> World<'a> {
     let [clients_stack, stack] = simulation.stacks;
     prepare(&stack, listener, profile);
     let peer = Peer::new(clients_stack, clients_end, Vec::new(), (profile.window_bytes, scale));
-    let clients = Clients::new(web, peer, Endpoint::new(address(SERVER).address, PORT));
-    let load = Serving::new(web, Program::new(web, listener), clients);
+    let clients = clients(peer, Endpoint::new(address(SERVER).address, PORT), base);
+    let load = Serving::new(web, Program::new(web, listener, exchanges), clients);
     let rest = Rest::new(profile, (Servers::new(stack, base), end), load, seed);
     let seats = setting.seats.map(|seat| (seat.core, seat.thread, seat.clock));
-    let mut world = World { machine: Machine::new(&seats, profile.polling), rest };
-    for client in 0..profile.streams {
-        let at = world.rest.about(PS_PER_MS);
-        world.at(at, Event::Client { client });
-    }
-    world
+    World { machine: Machine::new(&seats, profile.polling), rest }
 }
 
 /// What connections inherit from their listener.

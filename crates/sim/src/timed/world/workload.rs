@@ -52,6 +52,11 @@ pub trait Workload: Sized {
     /// Payload that has come to those for whom it is, as their host or their peer's tcp knows it.
     fn delivered(&self, stack: &Stack) -> u64;
 
+    /// How long each answer took, in nanoseconds, in the order in which they came.
+    fn latencies(&self) -> &[u32] {
+        &[]
+    }
+
     fn happened(world: &mut World<Self>, event: Self::Event);
 
     /// A frame with so much payload has left the wire to the other end.

@@ -59,8 +59,10 @@ fn a_class_of_one_core_has_room_for_one_group() {
 #[test]
 fn the_second_tier_tells_classes_apart() {
     let machine = Calibration::exynos_5422().unwrap();
-    let (cores, job) =
-        (machine.cores().unwrap(), Job::new(&machine, crate::timed::check::Load::Bulk, false).unwrap());
+    let (cores, job) = (
+        machine.cores().unwrap(),
+        Job::new(&machine, &crate::timed::check::Load::Bulk.into(), false).unwrap(),
+    );
     let kbps = |core_of| {
         let placement = Placement { core_of, ..Placement::SPREAD };
         job.in_batches(&placement, &cores, 1).0.kbps
