@@ -285,6 +285,12 @@ __attribute__((constructor)) static void fall(int argc, char **argv) {
             end(stack.process)
 
 
+def kill_all_but_the_keeper(stack):
+    for pid in [stack.process.pid] + [c["pid"] for c in stack.components().values()]:
+        os.kill(pid, signal.SIGKILL)
+    stack.process.wait()
+
+
 def everything_but_the_keeper_is_killed():
     with Scene("keeper") as scene:
         load = Load(scene)
@@ -296,9 +302,7 @@ def everything_but_the_keeper_is_killed():
         for turn in range(3):
             time.sleep(0.5)
             before = stack.components()
-            for pid in [stack.process.pid] + [c["pid"] for c in before.values()]:
-                os.kill(pid, signal.SIGKILL)
-            stack.process.wait()
+            kill_all_but_the_keeper(stack)
             began = time.monotonic()
             stack = Stack(scene, extra=("--keep", "20"))
             print(f"        ready again after {1000 * (time.monotonic() - began):.0f} ms", flush=True)

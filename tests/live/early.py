@@ -2,20 +2,26 @@
 
 import json
 
-from harness import Scene, Stack, check, over_ipv6, sh, wait_until
+from crashes import kill_all_but_the_keeper
+from harness import TOPOLOGIES, Scene, Stack, check, over_ipv6, sh, wait_until
 
 PORT = 8080
 SYN_DATA = 32
 
-# Answers each connection with its data and its TCP_INFO.
+# Answers each connection with its data and its TCP_INFO. It asks for Fast Open before it listens, or afterwards.
 SERVER = """
 import json, socket, sys
-address, port = sys.argv[1], int(sys.argv[2])
+address, port, asks = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 l = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
 l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-l.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 16)
+def ask():
+    l.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 16)
+if asks == "early":
+    ask()
 l.bind((address, port))
 l.listen()
+if asks == "late":
+    ask()
 assert l.getsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN) == 16
 print("listens", flush=True)
 while True:
@@ -65,17 +71,17 @@ print(json.dumps([options, said, *json.loads(answer)]))
 class Pair:
     """A server on one side, and clients on the other."""
 
-    def __init__(self, scene, on, beside, address):
-        self.client, self.beside, self.address = scene.dir / "client.py", beside, address
+    def __init__(self, scene, on, beside, address, port=PORT, asks="early"):
+        self.client, self.beside, self.address, self.port = scene.dir / "client.py", beside, address, port
         self.client.write_text(CLIENT)
         program = scene.dir / "server.py"
         program.write_text(SERVER)
-        server = scene.start(*on("python3", program, address, PORT), log="server.log")
+        server = scene.start(*on("python3", program, address, port, asks), log=f"server-{port}.log")
         wait_until(lambda: "listens" in server.log.read_text(), 20, "a server that listens")
 
     def connect(self, how, size=1000):
         """Whether the SYN's data were accepted, and the result of the call."""
-        told = json.loads(sh(*self.beside("python3", self.client, self.address, PORT, how, size)).stdout)
+        told = json.loads(sh(*self.beside("python3", self.client, self.address, self.port, how, size)).stdout)
         options, said, got, theirs = told
         check(got == size, f"{how}: {got} of {size} bytes came")
         check(options & SYN_DATA == theirs & SYN_DATA, f"{how}: the client says {options}, the server {theirs}")
@@ -86,9 +92,9 @@ class Pair:
         check(got == expected, f"{how}: {got}, not {expected}")
 
 
-def opened(scene, switch):
+def opened(scene, switch, *extra, **options):
     """A stack whose path to Linux works; Linux acts as client and server."""
-    stack = Stack(scene, kind="packet", extra=["--fastopen", switch])
+    stack = Stack(scene, kind="packet", extra=["--fastopen", switch, *extra], **options)
     sh(*stack.beside("sysctl", "-qw", "net.ipv4.tcp_fastopen=3"))
     ping = stack.beside("ping", "-c", "1", "-W", "1", stack.address)
     wait_until(lambda: sh(*ping, ok=False).returncode == 0, 20, "an answer of the stack")
@@ -112,6 +118,37 @@ def fast_open_from_linux():
         stack.kill("tcp")
         pair.expect("message", True, "")
         check(stack.counter("tcp", "fast_open_refused") == 0, "a cookie was refused")
+
+
+def fast_open_from_linux_to_two_instances():
+    """The client has one cookie for the server's address, and does not know which instance gets its next connection."""
+    with Scene("early-spread") as scene:
+        keep = ("--keep", "20")
+        stack = opened(scene, "server", *keep, topology=TOPOLOGIES / "spread.toml")
+        names = ("tcp", "tcp1")
+        early = Pair(scene, stack.on, stack.beside, stack.address)
+        late = Pair(scene, stack.on, stack.beside, stack.address, PORT + 1, asks="late")
+
+        def of_both(counter):
+            return [stack.counter(name, counter) for name in names]
+
+        def both_take(pair):
+            before = of_both("fast_opened")
+            for _ in range(20):
+                pair.expect("message", True, "")
+            taken = [now - then for now, then in zip(of_both("fast_opened"), before)]
+            check(all(taken) and sum(taken) == 20, f"connections of both instances: {taken}")
+            check(not any(of_both("fast_open_refused")), "a cookie was refused")
+
+        every_way(early)
+        both_take(early)
+        both_take(late)
+        stack.kill("tcp1")
+        both_take(early)
+        kill_all_but_the_keeper(stack)
+        stack.up("--fastopen", "server", *keep, log="-2")
+        both_take(late)
+        both_take(early)
 
 
 def fast_open_to_linux():
@@ -176,4 +213,4 @@ def fast_open_of_clients_is_refused_where_it_is_off():
 
 CASES = [fast_open_from_linux, fast_open_to_linux, fast_open_is_the_servers_choice]
 CASES += [over_ipv6(case) for case in CASES]
-CASES += [fast_open_of_clients_is_refused_where_it_is_off]
+CASES += [fast_open_of_clients_is_refused_where_it_is_off, fast_open_from_linux_to_two_instances]

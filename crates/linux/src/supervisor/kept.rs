@@ -29,9 +29,18 @@ pub const NETWORK: &str = "network";
 pub const AUTOCONF: &str = "autoconf";
 /// The secret from which identifiers of interfaces are made.
 pub const IDENTITY: &str = "identity";
+/// Of which several instances of tcp make the same Fast Open cookies.
+pub const COOKIE_SECRET: &str = "fastopen-secret";
 /// Keys of the store whose values no command line gives: a successor finds them as they were.
-pub const REMEMBERED: &[&str] =
-    &["filter", NETWORK, AUTOCONF, IDENTITY, super::scheduling::APPLIED, super::scheduling::SETTINGS];
+pub const REMEMBERED: &[&str] = &[
+    "filter",
+    NETWORK,
+    AUTOCONF,
+    IDENTITY,
+    COOKIE_SECRET,
+    super::scheduling::APPLIED,
+    super::scheduling::SETTINGS,
+];
 /// How many seconds a killed server, or a keeper that is no longer needed, may take to end.
 const END_S: i64 = 10;
 

@@ -9,7 +9,7 @@ use super::changes::{self, Changes};
 use super::deathwatch::Deathwatch;
 use super::domains::Keeping;
 use super::inheritance::{Inheritance, InheritedDevice};
-use super::kept::{IDENTITY, Kept, REMEMBERED};
+use super::kept::{COOKIE_SECRET, IDENTITY, Kept, REMEMBERED};
 use super::member::Member;
 use super::say::say;
 use super::{Supervisor, Watched};
@@ -18,7 +18,7 @@ use crate::devices::{DeviceSpec, packet, pair, tap};
 use crate::protocol::{DeviceKind, DeviceSetup, RingShape};
 use crate::{Doing, Error, Result, host, life, operator};
 pub(super) use configuration::check_address;
-use configuration::{check, configuration};
+use configuration::{check, configuration, cookie_secret};
 use eft_autoconf::method::Method;
 use eft_base::{Cidr, MacAddress};
 use eft_component::Topology;
@@ -261,6 +261,9 @@ impl Founded {
         let network = remembered(&store, &config).unwrap_or_else(|| network_of(&config));
         if let Some(identity) = identity(&store, &config.name) {
             store.publish(IDENTITY, identity);
+        }
+        if let Some(secret) = cookie_secret(&store, &config)? {
+            store.publish(COOKIE_SECRET, secret);
         }
         let in_force = InForce::at_start(&config, &network, &store);
         for (key, value) in of_network(&config, &in_force) {

@@ -135,12 +135,13 @@ impl Tcp {
             || page.is_some_and(|page| page.option(Opt::FastOpenNoCookie) != 0)
     }
 
-    /// The keys of a listener's cookies: its own, or the stack's.
+    /// The keys of a listener's cookies: its own, or the stack's, or those of a secret.
     pub(super) fn keys_of(&self, listener: Option<u32>, now: Instant) -> CookieKeys {
         let page = listener.and_then(|listener| self.view(listener).live.page.as_ref());
         let own = page.map(|page| page.cookie_keys());
         let own = own.and_then(|(bytes, len)| CookieKeys::from_bytes(&bytes[..len]));
-        own.or(self.cookie_keys).unwrap_or_else(|| CookieKeys::of_day(self.key, now))
+        let secret = self.cookie_secret.unwrap_or(self.key);
+        own.or(self.cookie_keys).unwrap_or_else(|| CookieKeys::of_day(secret, now))
     }
 
     /// Handles a segment of an unproven connection: as in SYN-RECEIVED (RFC 9293 §3.10.7.4) until one acknowledges the

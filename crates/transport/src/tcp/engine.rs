@@ -87,6 +87,8 @@ pub struct Tcp {
     pub(super) fast_open: FastOpen,
     /// Of its cookies, as configured.
     pub(super) cookie_keys: Option<CookieKeys>,
+    /// Of which further instances make the same cookies.
+    pub(super) cookie_secret: Option<Key>,
     pub(super) clocks: Timestamps,
     pub(super) min_segments: MinSegments,
     /// What connections take when they begin.
@@ -165,6 +167,7 @@ impl Tcp {
             ecn: Ecn::default(),
             fast_open: FastOpen::default(),
             cookie_keys: None,
+            cookie_secret: None,
             clocks: Timestamps::default(),
             min_segments: MinSegments::default(),
             settings: Settings::default(),

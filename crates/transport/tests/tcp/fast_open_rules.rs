@@ -49,6 +49,29 @@ fn stacks_with_the_same_key_agree() {
     assert!(!is_early(&mut other, &cookie_of_stack));
 }
 
+/// A client's next connection may be another instance's.
+#[test]
+fn instances_with_the_same_secret_agree() {
+    const SECRET: &str = "5ca1ab1e5ca1ab1e0123456789abcdef";
+    let instance = |secret: &'static str| {
+        let mut s = serving(10);
+        s.world.at(1).configure("fastopen-secret", secret);
+        s
+    };
+    let (mut one, mut other) = (instance(SECRET), instance(SECRET));
+    let told = cookie(&mut one);
+    assert!(is_early(&mut other, &told));
+    other.world.crash(1);
+    other.hear();
+    assert!(is_early(&mut other, &told), "its successor is told it, too");
+    for stranger in ["5ca1ab1e5ca1ab1e0123456789abcdee", "5ca1ab1e", "no secret", ""] {
+        assert!(!is_early(&mut instance(stranger), &told), "{stranger}");
+    }
+    // A key that somebody chose comes first.
+    one.world.at(1).configure("fastopen-key", KEY);
+    assert_ne!(cookie(&mut one), told);
+}
+
 #[test]
 fn keys_change_while_cookies_of_the_old_one_are_good() {
     let mut s = serving(10);

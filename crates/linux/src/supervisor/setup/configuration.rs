@@ -1,11 +1,11 @@
 //! Checks a configuration, and fills the store from which servers get it.
 
 use super::{DEVICES_MAX, StackConfig};
-use crate::supervisor::kept::{AUTOCONF, IDENTITY};
-use crate::{Error, Result, host, operator};
+use crate::supervisor::kept::{AUTOCONF, COOKIE_SECRET, IDENTITY};
+use crate::{Doing, Error, Result, host, operator};
 use eft_base::{Cidr, PortShare, Protection};
 use eft_control::store::Store;
-use eft_messages::ComponentId;
+use eft_messages::{ComponentId, Role};
 use std::net::IpAddr;
 
 /// RFC 8200 §5.
@@ -127,6 +127,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("ecn", peer);
         store.subscribe("fastopen", peer);
         store.subscribe("fastopen-key", peer);
+        store.subscribe(COOKIE_SECRET, peer);
         store.subscribe("timestamps", peer);
         store.subscribe("min-tso-segs", peer);
         store.subscribe("congestion", peer);
@@ -159,6 +160,21 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     // The filter must be told that there are no rules yet: until then it lets nothing through.
     store.publish("filter", Vec::new());
     store
+}
+
+/// The secret for the Fast Open cookies of several instances of tcp: a client's next connection may be another instance's. One alone
+/// makes its cookies of a secret of its own. With a keeper it stays the same as long as that one lives.
+pub(super) fn cookie_secret(store: &Store, config: &StackConfig) -> Result<Option<Vec<u8>>> {
+    let transports = config.topology.transports();
+    if transports.iter().filter(|transport| transport.role == Role::Tcp).count() < 2 {
+        return Ok(None);
+    }
+    if let Some((_, remembered)) = store.get(COOKIE_SECRET) {
+        return Ok(Some(remembered.to_vec()));
+    }
+    let mut bytes = [0u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).doing("getrandom")?;
+    Ok(Some(format!("{:032x}", u128::from_ne_bytes(bytes)).into_bytes()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::Tcp;
 use crate::tcp::{Algorithm, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle, TailProbes};
 use core::str::FromStr;
+use eft_base::hash::Key;
 use eft_base::{PortShare, Protection};
 
 /// What is of each connection on its own, which keeps it from its beginning on.
@@ -24,6 +25,7 @@ impl Tcp {
             "ecn" => self.ecn = choice(value),
             "fastopen" => self.fast_open = choice(value),
             "fastopen-key" => self.cookie_keys = parsed(value),
+            "fastopen-secret" => self.cookie_secret = secret(value),
             "forget-servers" => self.cookie_cache.clear(),
             "timestamps" => self.clocks = choice(value),
             "pacing" => self.settings.pacing = choice(value),
@@ -51,6 +53,13 @@ impl Tcp {
 /// The value of a switch; the default if the value is unknown.
 fn choice<T: FromStr + Default>(value: &[u8]) -> T {
     parsed(value).unwrap_or_default()
+}
+
+/// 32 hexadecimal digits.
+fn secret(value: &[u8]) -> Option<Key> {
+    let digits = core::str::from_utf8(value).ok().filter(|digits| digits.len() == 32)?;
+    let bits = u128::from_str_radix(digits, 16).ok()?;
+    Some(Key([(bits >> 64) as u64, bits as u64]))
 }
 
 fn parsed<T: FromStr>(value: &[u8]) -> Option<T> {
