@@ -77,6 +77,8 @@ struct Row {
 }
 
 pub fn run(arguments: &PoliciesArguments) -> Result<()> {
+    // What may be wrong with files comes first: the machine's fit takes seconds.
+    let load = arguments.load.offered(arguments.seed)?;
     let nominal = arguments.machine.e5520()?;
     let machine = calibration(&nominal, arguments.seed, 0)?;
     let chosen = if arguments.policy.is_empty() { Chosen::value_variants() } else { &arguments.policy };
@@ -84,7 +86,6 @@ pub fn run(arguments: &PoliciesArguments) -> Result<()> {
     let is_told = chosen.contains(&Chosen::Profile);
     let told = is_told.then(|| calibration(&nominal, arguments.seed, 1)).transpose()?;
     let span = (arguments.settle * 1000, arguments.seconds * 1000);
-    let load = arguments.load.offered(arguments.seed)?;
     print(&asked::told(&load))?;
     let of = (load, !arguments.no_offload);
     let experiment = Experiment::new(&machine, told.as_ref(), arguments.seed, of, span)?;

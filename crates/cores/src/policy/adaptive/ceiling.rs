@@ -1,15 +1,14 @@
 //! What a load is known to take: where a plan that should have carried much more carried as much, the bottleneck is outside the
 //! stack (the wire, the peer, the program), and a busy stack is no reason for more of it.
 
+use super::trial::MORE;
+use super::{Adaptive, Trial};
 use crate::estimate;
-use crate::policy::adaptive::{Adaptive, Trial};
 use crate::policy::measure::Measured;
 use crate::throughput::Throughput;
 
-/// Throughputs within this factor are the same.
-const SAME: f64 = 1.015;
 /// A plan that was predicted to carry less than this shows nothing: predictions are not that exact.
-const MORE_MIN: f64 = 1.2;
+const MUCH_MORE: f64 = 1.2;
 /// As exact as the promises of two plans are compared.
 const AS_MUCH: f64 = 1.1;
 
@@ -29,7 +28,7 @@ impl Ceiling {
         let most = one.max(other);
         self.rise(most);
         let larger = ratio.max(1.0 / ratio);
-        if most > one.min(other) * SAME || larger < MORE_MIN || !larger.is_finite() {
+        if most > one.min(other) * MORE || larger < MUCH_MORE || !larger.is_finite() {
             return;
         }
         let promised = most * larger;
@@ -39,12 +38,12 @@ impl Ceiling {
 
     /// The load has taken more: what was known is not true.
     pub fn rise(&mut self, seen: Throughput) {
-        self.0 = self.0.filter(|known| seen <= known.throughput * SAME);
+        self.0 = self.0.filter(|known| seen <= known.throughput * MORE);
     }
 
     /// Whether a load that has this much is known to take no more from a plan with this promise.
     pub fn holds(&self, now: Throughput, promised: Throughput) -> bool {
-        let reached = |known: &Known| now * SAME >= known.throughput && now <= known.throughput * SAME;
+        let reached = |known: &Known| now * MORE >= known.throughput && now <= known.throughput * MORE;
         self.0.is_some_and(|known| reached(&known) && promised <= known.promised * AS_MUCH)
     }
 }

@@ -39,7 +39,7 @@ const CLEAR_SAMPLES: usize = 8;
 const CLEARLY_MORE: f64 = 1.2;
 const CLEARLY_WORSE: f64 = 0.85;
 /// Less than this is noise.
-const MORE: f64 = 1.015;
+pub(super) const MORE: f64 = 1.015;
 
 impl Adaptive {
     pub(super) fn measure(&mut self, time: Instant, seen: &Observation) -> Option<String> {
@@ -273,7 +273,7 @@ impl Adaptive {
     }
 
     /// A trial of a place is judged by throughput; any other trial by the objective.
-    pub(super) fn is_kept(&mut self, trial: &Trial, now: &Measured) -> bool {
+    fn is_kept(&mut self, trial: &Trial, now: &Measured) -> bool {
         let more = now.throughput > trial.was.throughput * MORE;
         match trial.peek {
             None => self.is_better(now, &trial.was),

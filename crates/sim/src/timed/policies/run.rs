@@ -94,8 +94,8 @@ enum Decider {
 
 impl Experiment {
     /// `segments`: whether the card cuts large segments into packets; else tcp sends packets. `told`: the machine as whoever made
-    /// the profiles knew it; without that there are none. They are of bulk, and if programs
-    /// answer of such web servers as [`KNOWN`] has, too.
+    /// the profiles knew it; without that there are none. They are of bulk, and
+    /// where programs answer of such web servers as [`KNOWN`] has, too.
     pub fn new(
         calibration: &Calibration,
         told: Option<&Calibration>,
