@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 
-from harness import Scene, Stack, check, family, seconds, wait_until
+from harness import Failure, Scene, Stack, check, family, seconds, wait_until
 
 STOPPED, OTHER = 7401, 7403
 ROUND = 251
@@ -194,7 +194,11 @@ def a_stopped_program_harms_nobody():
         idle.sendall(b"third")
         os.kill(pid, signal.SIGKILL)
         check(ends(idle), "the connection of a program that was killed while it was stopped")
-        wait_until(lambda: stack.counter("tcp", "blocks") <= 1, 30, "all its connections to end")
+        try:
+            wait_until(lambda: stack.counter("tcp", "blocks") <= 1, 30, "all its connections to end")
+        except Failure as late:
+            # Which ones, and in which state, is what a failure is understood by.
+            raise Failure(f"{late}\n{stack.eft('ss').stdout}") from late
 
 
 def while_stopped(stack, out, into, idle, requests, before):
