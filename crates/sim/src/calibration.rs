@@ -71,6 +71,12 @@ impl Calibration {
         Ok(Self::e5520()?.replaced_by(&Self::parse("exynos-5422.toml", text)?))
     }
 
+    /// A server of 64 little cores.
+    pub fn xeon_6710e() -> Result<Self, CalibrationError> {
+        let text = include_str!("../calibration/xeon-6710e.toml");
+        Ok(Self::e5520()?.replaced_by(&Self::parse("xeon-6710e.toml", text)?))
+    }
+
     /// Adds every table of another file that this one lacks.
     pub fn with_stacks_of(mut self, other: &Self) -> Self {
         for (name, table) in &other.0 {

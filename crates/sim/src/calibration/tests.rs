@@ -68,6 +68,7 @@ fn cores_of_classes_are_checked_and_without_tables_of_them_equal() {
     };
     assert_eq!(classes(&Calibration::e5520().unwrap()), [("equal", 4)]);
     assert_eq!(classes(&Calibration::core_ultra_245k().unwrap()), [("big", 6), ("little", 8)]);
+    assert_eq!(classes(&Calibration::xeon_6710e().unwrap()), [("little", 64)]);
     let arm = Calibration::exynos_5422().unwrap();
     assert_eq!(classes(&arm), [("big", 4), ("little", 4)]);
     let broken = |name: &str, value: u64| {
@@ -85,6 +86,7 @@ fn nothing_of_a_machine_that_was_not_measured_is_called_so() {
     for (name, text) in [
         ("core-ultra-245k.toml", include_str!("../../calibration/core-ultra-245k.toml")),
         ("exynos-5422.toml", include_str!("../../calibration/exynos-5422.toml")),
+        ("xeon-6710e.toml", include_str!("../../calibration/xeon-6710e.toml")),
     ] {
         let file = Calibration::parse(name, text).unwrap();
         assert!(file.parameters().all(|(.., parameter)| parameter.tag != Tag::Measured), "{name}");

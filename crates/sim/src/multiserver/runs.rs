@@ -69,11 +69,11 @@ impl<'a> Bench<'a> {
     ) -> Result<Outcome, CalibrationError> {
         let point = (connections, file, program, others);
         if let Some(known) = self.known.borrow().get(&point) {
-            return Ok(*known);
+            return Ok(known.clone());
         }
         let web = web(self.calibration, self.stack, connections, file, self.ablation)?;
         let outcome = run(&web, &setting(&self.chip, program, others), self.seed);
-        self.known.borrow_mut().insert(point, outcome);
+        self.known.borrow_mut().insert(point, outcome.clone());
         Ok(outcome)
     }
 

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use eft_sim::hardware::Cores;
 use eft_sim::sweep::calibration;
 use eft_sim::timed::policies::placement::Placement;
-use eft_sim::timed::policies::{Experiment, Latency, Outcome, Way};
+use eft_sim::timed::policies::{Experiment, Latency, Outcome, Rates, Way};
 
 use super::machine::MachineArguments;
 use super::print;
@@ -47,7 +47,11 @@ pub struct PoliciesArguments {
     #[arg(long, value_enum)]
     policy: Vec<Chosen>,
     /// What the programs do
-    #[arg(long, value_name = "bulk|web:BYTES[:CLIENTS]|drawn|trace:FILE[:FACTOR]", default_value = "bulk")]
+    #[arg(
+        long,
+        value_name = "bulk|web:BYTES[:CLIENTS]|drawn|mix|trace:FILE[:FACTOR]",
+        default_value = "bulk"
+    )]
     load: Asked,
     /// The card cuts no segments: packets go out one by one, so that the stack is slower than the wire
     #[arg(long)]
@@ -122,7 +126,7 @@ fn best(experiment: &Experiment) -> Result<Row> {
     let mut best: Option<Row> = None;
     for placement in candidates(experiment.best(TRIED)?) {
         let outcome = experiment.run(Way::Fixed(placement))?;
-        if best.as_ref().is_none_or(|best| outcome.kbps > best.outcome.kbps) {
+        if best.as_ref().is_none_or(|best| outcome.rates.mean() > best.outcome.rates.mean()) {
             best = Some(Row { name: "best fixed".into(), is_judged: false, outcome });
         }
     }
@@ -130,12 +134,17 @@ fn best(experiment: &Experiment) -> Result<Row> {
 }
 
 fn share(rows: &[Row], row: &Row) -> f64 {
-    row.outcome.kbps as f64 / rows[0].outcome.kbps.max(1) as f64
+    row.outcome.rates.mean() as f64 / rows[0].outcome.rates.mean().max(1) as f64
 }
 
 fn table(rows: &[Row], cores: &Cores) -> Vec<Vec<String>> {
     let has_latencies = rows.iter().any(|row| row.outcome.latency.is_some());
-    let mut head = vec!["POLICY", "MBIT/S", "OF BEST", "WATTS"];
+    let has_parts = rows.iter().any(|row| row.outcome.rates.kbps.len() > 1);
+    let mut head = vec!["POLICY", "MBIT/S"];
+    if has_parts {
+        head.push("OF EACH PART");
+    }
+    head.extend(["OF BEST", "WATTS"]);
     if has_latencies {
         head.extend(["MEDIAN US", "P99 US"]);
     }
@@ -144,12 +153,12 @@ fn table(rows: &[Row], cores: &Cores) -> Vec<Vec<String>> {
         let outcome = &row.outcome;
         let plan =
             Placement::of(&outcome.plan, cores).map_or(String::new(), |placement| placement.told(cores));
-        let mut line = vec![
-            row.name.clone(),
-            format!("{:.0}", outcome.kbps as f64 / 1000.0),
-            format!("{:.1}%", share(rows, row) * 100.0),
-            format!("{:.1}", outcome.milliwatts as f64 / 1000.0),
-        ];
+        let mut line = vec![row.name.clone(), format!("{:.0}", outcome.rates.total() as f64 / 1000.0)];
+        if has_parts {
+            line.push(each_part(&outcome.rates));
+        }
+        line.push(format!("{:.1}%", share(rows, row) * 100.0));
+        line.push(format!("{:.1}", outcome.milliwatts as f64 / 1000.0));
         if has_latencies {
             line.extend(latencies(outcome.latency));
         }
@@ -157,6 +166,12 @@ fn table(rows: &[Row], cores: &Cores) -> Vec<Vec<String>> {
         line
     };
     [head.into_iter().map(String::from).collect()].into_iter().chain(rows.iter().map(line)).collect()
+}
+
+/// Mb/s of each part, in the order in which they are told.
+fn each_part(rates: &Rates) -> String {
+    let all: Vec<String> = rates.kbps.iter().map(|kbps| format!("{:.1}", *kbps as f64 / 1000.0)).collect();
+    all.join(" ")
 }
 
 fn latencies(latency: Option<Latency>) -> [String; 2] {

@@ -77,7 +77,7 @@ pub fn as_engines(profile: &Profile) -> Profile {
 
 /// The same of a web server's stack.
 pub fn web_as_engines(web: &Web) -> Web {
-    let mut web = *web;
+    let mut web = web.clone();
     web.stack = as_engines(&web.stack);
     // Windows of such rings are said in units, and buffers are as long; routes say whole segments.
     web.stack.window_bytes -= web.stack.window_bytes % UNIT;

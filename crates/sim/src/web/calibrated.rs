@@ -1,6 +1,6 @@
 //! A [`Web`] from a calibration file.
 
-use super::profile::{Program, System, Web};
+use super::profile::{Group, Program, System, Web};
 use crate::batch::calibrated::{Ablation, Reader, read};
 use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::{PS_PER_NS, Work};
@@ -64,8 +64,11 @@ pub fn web(
             copy_kib: Work { cycles: server.system("copy_cycles")? * copies, stall_ps: copy_stall_ps },
         },
         handshake: from.message("handshake_cycles")?,
-        requests: server.system("requests")?,
-        answer_bytes: file_bytes + server.system("header_bytes")?,
+        groups: vec![Group {
+            clients: connections,
+            requests: server.system("requests")?,
+            answer_bytes: file_bytes + server.system("header_bytes")?,
+        }],
         client_ps: server.system("client_ns")? * PS_PER_NS,
     })
 }

@@ -1,6 +1,6 @@
 //! Clients: how much of its answer each has, and what it sends next.
 
-use super::profile::Web;
+use super::profile::{Group, Web};
 
 /// What a client sends. With an amount: so much of the answer it acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +21,8 @@ const QUICK: u64 = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Client {
+    of: Group,
+    group: usize,
     /// Requests of this connection so far.
     asked: u64,
     /// Of the present answer.
@@ -30,41 +32,48 @@ struct Client {
     quick: u64,
 }
 
-const FRESH: Client = Client { asked: 0, has: 0, is_connected: false, quick: QUICK };
+impl Client {
+    fn new(of: Group, group: usize) -> Self {
+        Self { of, group, asked: 0, has: 0, is_connected: false, quick: QUICK }
+    }
+}
 
 pub struct Clients {
     all: Vec<Client>,
-    pub bytes: u64,
+    /// What each group has got.
+    pub bytes: Vec<u64>,
     pub answers: u64,
     pub connections: u64,
 }
 
 impl Clients {
-    pub fn new(count: usize) -> Self {
-        Self { all: vec![FRESH; count], bytes: 0, answers: 0, connections: 0 }
+    pub fn new(web: &Web) -> Self {
+        let client = |client| Client::new(web.of_client(client), web.group_of(client));
+        let all = (0..web.stack.streams).map(client).collect();
+        Self { all, bytes: vec![0; web.groups.len()], answers: 0, connections: 0 }
     }
 
     /// A part of an answer; whether this completes it.
-    pub fn receive(&mut self, web: &Web, stream: usize, bytes: u64) -> bool {
+    pub fn receive(&mut self, stream: usize, bytes: u64) -> bool {
         let client = &mut self.all[stream];
         client.has += bytes;
-        self.bytes += bytes;
-        let is_complete = client.has >= web.answer_bytes;
+        self.bytes[client.group] += bytes;
+        let is_complete = client.has >= client.of.answer_bytes;
         if is_complete {
-            client.has -= web.answer_bytes;
+            client.has -= client.of.answer_bytes;
             self.answers += 1;
         }
         is_complete
     }
 
     /// A client's next action after its pause: it connects, asks, or closes. `unacknowledged`: of its received bytes.
-    pub fn act(&mut self, web: &Web, stream: usize, unacknowledged: u64) -> Frame {
+    pub fn act(&mut self, stream: usize, unacknowledged: u64) -> Frame {
         let client = &mut self.all[stream];
         if !client.is_connected {
             return Frame::Syn;
         }
-        if client.asked == web.requests {
-            *client = FRESH;
+        if client.asked == client.of.requests {
+            *client = Client::new(client.of, client.group);
             self.connections += 1;
             return Frame::Fin(unacknowledged);
         }

@@ -13,5 +13,5 @@ pub mod run;
 pub mod servers;
 pub mod turn;
 
-pub use profile::Web;
+pub use profile::{Group, Web};
 pub use run::{Outcome, run};

@@ -3,18 +3,48 @@
 use crate::batch::Profile;
 use crate::hardware::Work;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Web {
-    /// Of the stack; its streams are connections.
+    /// Of the stack; its streams are connections, one for each client.
     pub stack: Profile,
     pub system: System,
     pub program: Program,
     /// What a connection's beginning or end costs tcp beside the messages.
     pub handshake: Work,
-    pub requests: u64,
-    pub answer_bytes: u64,
+    /// The first clients are those of the first group.
+    pub groups: Vec<Group>,
     /// What a client does between an answer and its next request, or connection.
     pub client_ps: u64,
+}
+
+/// Clients that ask for the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub clients: usize,
+    /// Requests of a connection.
+    pub requests: u64,
+    pub answer_bytes: u64,
+}
+
+impl Web {
+    /// Which group a client is of; clients beyond all of them are of the last one.
+    pub fn group_of(&self, client: usize) -> usize {
+        let mut end = 0;
+        let ends = self.groups.iter().map(|group| {
+            end += group.clients;
+            end
+        });
+        let before = ends.take_while(|end| *end <= client).count();
+        before.min(self.groups.len() - 1)
+    }
+
+    pub fn of_client(&self, client: usize) -> Group {
+        self.groups[self.group_of(client)]
+    }
+
+    pub fn largest_answer(&self) -> u64 {
+        self.groups.iter().map(|group| group.answer_bytes).max().unwrap_or(0)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,7 +44,7 @@ impl Program {
             }
             Notice::Request => {
                 deed.work += web.program.request;
-                self.left[stream] += web.answer_bytes;
+                self.left[stream] += web.of_client(stream).answer_bytes;
             }
             Notice::Room => {}
         }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use eft_base::random::Random;
 
 use super::clients::{Clients, Frame};
-use super::profile::{System, Web};
+use super::profile::{Group, System, Web};
 use super::servers::serve;
 use super::turn::{Control, Message, Of, State, Target, Turn};
 use crate::batch::inbox::Inbox;
@@ -16,14 +16,23 @@ use crate::batch::servers::{SERVERS, Server};
 use crate::batch::{Setting, run as batch};
 use crate::hardware::PS_PER_MS;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Answers a second, computed from the received bytes, thousandths.
     pub answers_milli: u64,
     /// That have ended.
     pub connections: u64,
+    pub groups: Vec<OfGroup>,
     /// Of the servers, with received bytes for a rate.
     pub stack: batch::Outcome,
+}
+
+/// What a group of clients got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfGroup {
+    pub kbps: u64,
+    /// As of all.
+    pub answers_milli: u64,
 }
 
 const WARM_UP_MS: u64 = 10;
@@ -111,7 +120,7 @@ impl World<'_> {
     fn happened(&mut self, outside: Outside) {
         match outside {
             Outside::Client { stream } => {
-                let frame = self.clients.act(self.web, stream, self.wire.take(stream));
+                let frame = self.clients.act(stream, self.wire.take(stream));
                 self.send(stream, frame);
             }
             Outside::Frame { stream, frame } => {
@@ -165,7 +174,7 @@ impl World<'_> {
 
     fn receive(&mut self, stream: usize, bytes: u64) {
         self.wire.arrive(stream, bytes);
-        if self.clients.receive(self.web, stream, bytes) {
+        if self.clients.receive(stream, bytes) {
             self.after(self.web.client_ps, Outside::Client { stream });
         }
     }
@@ -239,7 +248,7 @@ impl World<'_> {
 
 /// Deterministic: the same arguments give the same outcome on any machine. The first seat is the program's.
 pub fn run(web: &Web, setting: &Setting, seed: u64) -> Outcome {
-    let measured_ms = if web.answer_bytes >= LARGE_BYTES { MEASURED_LARGE_MS } else { MEASURED_MS };
+    let measured_ms = if web.largest_answer() >= LARGE_BYTES { MEASURED_LARGE_MS } else { MEASURED_MS };
     run_for(web, setting, seed, Span { warm_up_ms: WARM_UP_MS, measured_ms })
 }
 
@@ -251,7 +260,7 @@ pub fn run_for(web: &Web, setting: &Setting, seed: u64, span: Span) -> Outcome {
         machine: Machine::new(&setting.seats.map(|seat| (seat.core, seat.thread, seat.clock)), stack.polling),
         inbox: Inbox::default(),
         state: State::new(web),
-        clients: Clients::new(stack.streams),
+        clients: Clients::new(web),
         wire: Wire::new(stack.network, stack.maximum_segment, stack.streams),
         arrived: Vec::new(),
         looked_ps: 0,
@@ -273,15 +282,24 @@ pub fn run_for(web: &Web, setting: &Setting, seed: u64, span: Span) -> Outcome {
 }
 
 /// The counters at one time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Counts {
     pub connections: u64,
+    /// Received by each group of clients.
+    pub bytes: Vec<u64>,
     pub stack: Reading,
 }
 
 pub fn outcome(web: &Web, begin: &Counts, end: &Counts, ms: u64) -> Outcome {
+    let bytes = end.bytes.iter().zip(&begin.bytes).map(|(end, begin)| end - begin);
+    let of_group = |(bytes, group): (u64, &Group)| OfGroup {
+        kbps: bytes * 8 / ms,
+        answers_milli: bytes * 1_000_000 / group.answer_bytes / ms,
+    };
+    let groups: Vec<OfGroup> = bytes.zip(&web.groups).map(of_group).collect();
     Outcome {
-        answers_milli: (end.stack.bytes - begin.stack.bytes) * 1_000_000 / web.answer_bytes / ms,
+        answers_milli: groups.iter().map(|group| group.answers_milli).sum(),
+        groups,
         connections: end.connections - begin.connections,
         stack: batch::outcome(&begin.stack, &end.stack, ms),
     }
@@ -293,8 +311,9 @@ fn advance(world: &mut World, until_ps: u64) -> Counts {
     }
     Counts {
         connections: world.clients.connections,
+        bytes: world.clients.bytes.clone(),
         stack: Reading {
-            bytes: world.clients.bytes,
+            bytes: world.clients.bytes.iter().sum(),
             sent_bytes: world.sent_bytes,
             segments: world.sent_segments,
             acknowledgements: world.received_frames,

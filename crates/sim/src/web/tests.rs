@@ -34,7 +34,7 @@ fn every_stack_serves_answers_of_every_size_and_connections_come_and_go() {
             let web = of(stack, 8, file);
             let outcome = run(&web, &setting(FULL), 1);
             assert!(outcome.stack.kbps > 5_000, "{stack:?} {file}: {outcome:?}");
-            let ratio = outcome.connections * web.requests * 1000;
+            let ratio = outcome.connections * web.groups[0].requests * 1000;
             let answers = outcome.answers_milli / 40;
             if file == 10 {
                 assert!(ratio * 10 > answers * 9 && ratio * 9 < answers * 10, "{stack:?}: {outcome:?}");

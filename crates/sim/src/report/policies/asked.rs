@@ -11,6 +11,7 @@ use eft_sim::timed::policies::Offered;
 use eft_sim::timed::trace::Replay;
 use eft_sim::timed::trace::replay::{FACTOR_MILLI_MAX, MILLI};
 use eft_sim::trace::Trace;
+use eft_sim::web::Group;
 
 use crate::report::file;
 
@@ -20,6 +21,8 @@ pub enum Asked {
     One(Load),
     /// A web server with clients and files from the seed.
     Drawn,
+    /// Several groups of clients of a web server from the seed, all at once.
+    Mix,
     /// A trace, so many thousandths as fast as it was recorded.
     Trace {
         file: PathBuf,
@@ -34,10 +37,13 @@ impl FromStr for Asked {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        const NONE: &str = "none of bulk, web:BYTES, web:BYTES:CLIENTS (10 to 1000000, 1 to 128), drawn, trace:FILE and trace:FILE:FACTOR \
+        const NONE: &str = "none of bulk, web:BYTES, web:BYTES:CLIENTS (10 to 1000000, 1 to 128), drawn, mix, trace:FILE and trace:FILE:FACTOR \
                             (0.001 to 1000000)";
-        if text == "bulk" || text == "drawn" {
-            return Ok(if text == "bulk" { Self::One(Load::Bulk) } else { Self::Drawn });
+        match text {
+            "bulk" => return Ok(Self::One(Load::Bulk)),
+            "drawn" => return Ok(Self::Drawn),
+            "mix" => return Ok(Self::Mix),
+            _ => {}
         }
         if let Some(trace) = text.strip_prefix("trace:") {
             return of_trace(trace).ok_or(NONE);
@@ -67,6 +73,7 @@ impl Asked {
         match self {
             Self::One(load) => Ok((*load).into()),
             Self::Drawn => Ok(drawn(seed).into()),
+            Self::Mix => Ok(Offered::Mix(mix(seed))),
             Self::Trace { file, factor_milli } => {
                 let text = file::text(file, "a trace", TRACE_MB_MAX)?;
                 let shown = || file.display().to_string();
@@ -77,12 +84,32 @@ impl Asked {
     }
 }
 
+/// Each number as likely as twice or half of it.
+fn about_any(random: &mut Random, low: u64, high: u64) -> u64 {
+    let (low, high) = (low as f64, high as f64);
+    (low * (high / low).powf(random.below(1_000_001) as f64 / 1e6)) as u64
+}
+
 fn drawn(seed: u64) -> Load {
     let mut random = Random::new(seed);
-    // Each size as likely as twice or half of it.
-    let mut drawn = |low: f64, high: f64| low * (high / low).powf(random.below(1_000_001) as f64 / 1e6);
-    let file_bytes = drawn(*BYTES.start() as f64, *BYTES.end() as f64) as u64;
-    Load::Web { file_bytes, clients: drawn(1.0, CLIENTS_MAX as f64) as usize }
+    let file_bytes = about_any(&mut random, *BYTES.start(), *BYTES.end());
+    Load::Web { file_bytes, clients: about_any(&mut random, 1, CLIENTS_MAX as u64) as usize }
+}
+
+/// Groups of a mix; answers of up to 10 MB, which are as much as a stream without end.
+const GROUPS: RangeInclusive<u64> = 2..=4;
+const ANSWER_BYTES: RangeInclusive<u64> = 100..=10_000_000;
+const REQUESTS_MAX: u64 = 1000;
+
+fn mix(seed: u64) -> Vec<Group> {
+    let mut random = Random::new(seed);
+    let groups = GROUPS.start() + random.below(GROUPS.end() - GROUPS.start() + 1);
+    let group = |_| Group {
+        answer_bytes: about_any(&mut random, *ANSWER_BYTES.start(), *ANSWER_BYTES.end()),
+        clients: about_any(&mut random, 1, CLIENTS_MAX as u64 / groups) as usize,
+        requests: about_any(&mut random, 1, REQUESTS_MAX),
+    };
+    (0..groups).map(group).collect()
 }
 
 /// Above the table.
@@ -91,6 +118,19 @@ pub fn told(load: &Offered) -> String {
         Offered::Load(Load::Bulk) => String::new(),
         Offered::Load(Load::Web { file_bytes, clients }) => {
             format!("a web server: {clients} clients, files of {file_bytes} bytes\n")
+        }
+        Offered::Mix(groups) => {
+            let of = |group: &Group| {
+                let Group { clients, answer_bytes, requests } = group;
+                format!(
+                    "  {clients} clients, answers of {answer_bytes} bytes, {requests} requests of a connection\n"
+                )
+            };
+            format!(
+                "a web server with clients of {} kinds at once:\n{}",
+                groups.len(),
+                groups.iter().map(of).collect::<String>()
+            )
         }
         Offered::Trace(replay) => format!(
             "a trace: {} connections at once, answers of {} bytes on average; it offers {} answers/s, {:.0} Mbit/s, and begins \

@@ -3,6 +3,7 @@
 use eft_cores::sample::Traffic;
 
 use super::placement::Placement;
+use super::rates::Rates;
 use crate::batch::calibrated::{Ablation, profile};
 use crate::batch::run::{Outcome, Span, run_for};
 use crate::batch::{Profile, Setting};
@@ -11,8 +12,9 @@ use crate::hardware::Cores;
 use crate::timed::check::{Load, as_engines, web_as_engines};
 use crate::timed::trace::Replay;
 use crate::timed::web::clients::REQUEST_BYTES;
-use crate::web::Web;
 use crate::web::calibrated::{Stack, web};
+use crate::web::run::{OfGroup, Outcome as Served};
+use crate::web::{Group, Web};
 
 const SPAN: Span = Span { warm_up_ms: 10, measured_ms: 20 };
 /// Servers of a core have it for some 30 ms each.
@@ -27,6 +29,8 @@ const EMPTY_OF_CONNECTION: u64 = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
     Load(Load),
+    /// Clients of a web server that ask for files of different lengths, all at once.
+    Mix(Vec<Group>),
     /// What a real program was asked for.
     Trace(Replay),
 }
@@ -36,6 +40,9 @@ impl From<Load> for Offered {
         Self::Load(load)
     }
 }
+
+/// The result of tier 2, what each part of the load got, and what a stack's counters say after a second of it.
+pub type InBatches = (Outcome, Rates, Traffic);
 
 #[derive(Clone)]
 pub enum Job {
@@ -57,11 +64,12 @@ impl Job {
                 let web = web(calibration, Stack::Eft, *clients, *file_bytes, Ablation::default())?;
                 Self::Web(web_as_engines(&web))
             }
+            Offered::Mix(groups) => Self::Web(serving(calibration, groups.clone())?),
             Offered::Trace(replay) => {
                 let clients = replay.tally.open_at_once;
-                let mut web = web(calibration, Stack::Eft, clients, 0, Ablation::default())?;
-                (web.answer_bytes, web.requests) = (replay.mean_answer(), replay.mean_requests());
-                Self::Trace(web_as_engines(&web), replay.clone())
+                let (requests, answer_bytes) = (replay.mean_requests(), replay.mean_answer());
+                let web = serving(calibration, vec![Group { clients, requests, answer_bytes }])?;
+                Self::Trace(web, replay.clone())
             }
         };
         let profile = match &mut job {
@@ -74,22 +82,34 @@ impl Job {
         Ok(job)
     }
 
-    /// The result of a placement in tier 2, and what a stack's counters say after a second of it.
-    pub fn in_batches(&self, placement: &Placement, cores: &Cores, seed: u64) -> (Outcome, Traffic) {
+    /// A placement in tier 2.
+    pub fn in_batches(&self, placement: &Placement, cores: &Cores, seed: u64) -> InBatches {
         let setting: Setting = placement.setting(cores);
         let span = if setting.shares_cores() { SPAN_OF_QUANTA } else { SPAN };
         match self {
             Self::Bulk(profile) => {
                 let outcome = run_for(profile, &setting, seed, span);
-                (outcome, bulk(profile, &outcome))
+                (outcome, Rates { kbps: vec![outcome.kbps] }, bulk(profile, &outcome))
             }
             Self::Web(web) | Self::Trace(web, _) => {
                 let outcome = crate::web::run::run_for(web, &setting, seed, span);
-                let connections = outcome.connections * 1000 / span.measured_ms;
-                (outcome.stack, serving(web, &outcome.stack, outcome.answers_milli / 1000, connections))
+                let traffic = served(web, &outcome, span.measured_ms);
+                (
+                    outcome.stack,
+                    Rates { kbps: outcome.groups.iter().map(|group| group.kbps).collect() },
+                    traffic,
+                )
             }
         }
     }
+}
+
+/// A web server with these clients, whose files have no headers.
+fn serving(calibration: &Calibration, groups: Vec<Group>) -> Result<Web, CalibrationError> {
+    let clients = groups.iter().map(|group| group.clients).sum();
+    let mut web = web(calibration, Stack::Eft, clients, 0, Ablation::default())?;
+    web.groups = groups;
+    Ok(web_as_engines(&web))
 }
 
 fn bulk(profile: &Profile, outcome: &Outcome) -> Traffic {
@@ -108,11 +128,15 @@ fn bulk(profile: &Profile, outcome: &Outcome) -> Traffic {
     }
 }
 
-fn serving(web: &Web, outcome: &Outcome, answers: u64, connections: u64) -> Traffic {
-    let sent_bytes = outcome.kbps * 125;
+fn served(web: &Web, outcome: &Served, ms: u64) -> Traffic {
+    let (connections, answers) = (outcome.connections * 1000 / ms, outcome.answers_milli / 1000);
+    let sent_bytes = outcome.stack.kbps * 125;
     let empty = connections * EMPTY_OF_CONNECTION;
-    let sent_segments = answers * web.answer_bytes.div_ceil(web.stack.maximum_segment) + empty;
-    let received = (sent_bytes / outcome.bytes_per_acknowledgement.max(1)).max(answers);
+    let segments = |(got, group): (&OfGroup, &Group)| {
+        got.answers_milli / 1000 * group.answer_bytes.div_ceil(web.stack.maximum_segment)
+    };
+    let sent_segments = outcome.groups.iter().zip(&web.groups).map(segments).sum::<u64>() + empty;
+    let received = (sent_bytes / outcome.stack.bytes_per_acknowledgement.max(1)).max(answers);
     Traffic {
         sent_bytes,
         sent_segments,

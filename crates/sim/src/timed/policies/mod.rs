@@ -9,6 +9,7 @@ mod latency;
 mod meter;
 pub mod placement;
 mod profiles;
+mod rates;
 pub mod run;
 pub mod search;
 mod sensor;
@@ -16,4 +17,5 @@ mod told;
 
 pub use job::Offered;
 pub use latency::Latency;
+pub use rates::Rates;
 pub use run::{Experiment, Outcome, Way};

@@ -31,7 +31,7 @@ fn power_mw(cores: &Cores, placement: &Placement, outcome: &Outcome) -> u64 {
 pub fn swept(jobs: &[(&str, Job)], cores: &Cores, seed: u64) -> Profiles {
     let mut profiles = Profiles::default();
     for (name, job) in jobs {
-        for (placement, outcome, traffic) in try_all(job, cores, seed) {
+        for (placement, (outcome, _, traffic)) in try_all(job, cores, seed) {
             let mut window = Window::default();
             window.add(&traffic, Duration::from_secs(1));
             let recorded = Recorded {

@@ -18,6 +18,7 @@ use super::latency::Latency;
 use super::meter::Meter;
 use super::placement::{PLACED, Placement};
 use super::profiles::swept;
+use super::rates::Rates;
 use super::search::in_parallel;
 use super::sensor::Sensor;
 use super::told;
@@ -72,7 +73,7 @@ pub struct Experiment {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Payload that the peer has acknowledged, or of answers that clients have read.
-    pub kbps: u64,
+    pub rates: Rates,
     /// `None`: nobody asks.
     pub latency: Option<Latency>,
     /// Of the stack's chip.
@@ -133,7 +134,7 @@ impl Experiment {
         let may_be_best = super::search::may_be_best(&self.job, self.cores(), self.seed);
         let rate = |placement: &Placement| {
             let outcome = self.run_for(Way::Fixed(*placement), BRIEF_MS)?;
-            Ok((outcome.kbps, *placement))
+            Ok((outcome.rates.mean(), *placement))
         };
         let mut rated =
             in_parallel(&may_be_best, rate).into_iter().collect::<Result<Vec<_>, SchedulerError>>()?;
@@ -232,7 +233,7 @@ impl Experiment {
             world.advance(next_ps);
             if next_ps == begins_ps {
                 meter.count(&world);
-                begun = Some((delivered(&world), meter.microjoules(), world.rest.load.latencies().len()));
+                begun = Some((parts(&world), meter.microjoules(), world.rest.load.latencies().len()));
             }
             if next_ps % PERIOD_PS != 0 {
                 continue;
@@ -246,13 +247,13 @@ impl Experiment {
             force.change(&mut world, &mut meter, &self.clocks, &plan);
         }
         meter.count(&world);
-        let (bytes, microjoules, answers) = begun.unwrap_or_default();
+        let (parts_before, microjoules, answers) = begun.unwrap_or_default();
         let decisions = match &decider {
             Decider::Scheduler(_, history) => history.entries().map(|kept| kept.entry.to_string()).collect(),
             _ => Vec::new(),
         };
         Ok(Outcome {
-            kbps: (delivered(&world) - bytes) * 8 / measured_ms,
+            rates: Rates::of(&parts_before, &parts(&world), measured_ms),
             latency: Latency::of(&world.rest.load.latencies()[answers..]),
             milliwatts: (meter.microjoules() - microjoules) / measured_ms,
             moves: force.moves,
@@ -273,9 +274,9 @@ impl Experiment {
     }
 }
 
-/// What has come to programs, which no policy reads.
-fn delivered<W: Workload>(world: &World<W>) -> u64 {
-    world.rest.load.delivered(&world.rest.servers.stack)
+/// What has come to programs for each part of the load, which no policy reads.
+fn parts<W: Workload>(world: &World<W>) -> Vec<u64> {
+    world.rest.load.parts(&world.rest.servers.stack)
 }
 
 #[cfg(test)]

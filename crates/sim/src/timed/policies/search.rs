@@ -2,11 +2,8 @@
 
 use std::cmp::Reverse;
 
-use eft_cores::sample::Traffic;
-
-use super::job::Job;
+use super::job::{InBatches, Job};
 use super::placement::{PLACED, Placement};
-use crate::batch::run::Outcome;
 use crate::hardware::Cores;
 use crate::hardware::cores::SPEEDS;
 use crate::timed::check::RATE_PERCENT;
@@ -53,14 +50,11 @@ fn seats(cores: &Cores, groups: usize, class: impl Fn(usize) -> usize) -> Option
 }
 
 /// What tier 2 says of a placement.
-pub type Tried = (Placement, Outcome, Traffic);
+pub type Tried = (Placement, InBatches);
 
 /// All of them on tier 2.
 pub fn try_all(job: &Job, cores: &Cores, seed: u64) -> Vec<Tried> {
-    in_parallel(&placements(cores), |placement| {
-        let (outcome, traffic) = job.in_batches(placement, cores, seed);
-        (*placement, outcome, traffic)
-    })
+    in_parallel(&placements(cores), |placement| (*placement, job.in_batches(placement, cores, seed)))
 }
 
 /// By all CPUs; the results are in the order of `all` whoever was first.
@@ -79,7 +73,7 @@ pub fn in_parallel<T: Sync, R: Send>(all: &[T], run: impl Fn(&T) -> R + Sync) ->
 /// [`TRIED_MAX`], the best and then the slowest ones first.
 pub fn may_be_best(job: &Job, cores: &Cores, seed: u64) -> Vec<Placement> {
     let tried = try_all(job, cores, seed);
-    within_error(cores, tried.into_iter().map(|(placement, outcome, _)| (placement, outcome.kbps)))
+    within_error(cores, tried.into_iter().map(|(placement, (_, rates, _))| (placement, rates.mean())))
 }
 
 fn within_error(cores: &Cores, tried: impl Iterator<Item = (Placement, u64)>) -> Vec<Placement> {

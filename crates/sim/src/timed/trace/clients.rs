@@ -14,7 +14,7 @@ use super::replay::Replay;
 use crate::timed::peer::Peer;
 use crate::timed::web::audience::{Audience, Done};
 use crate::timed::web::clients::since;
-use crate::timed::web::exchanges::Asked;
+use crate::timed::web::exchanges::Exchanges;
 use crate::timed::web::host::Host;
 use crate::trace::{Deed, Step};
 
@@ -47,7 +47,7 @@ pub struct Clients<'a> {
     waiting: VecDeque<usize>,
     sockets: usize,
     sockets_max: usize,
-    asked: Asked,
+    asked: Exchanges,
     latencies: Vec<u32>,
     pub counts: Counts,
 }
@@ -59,7 +59,7 @@ impl<'a> Clients<'a> {
         (peer, to): (Peer, Endpoint),
         base: Instant,
         sockets_max: usize,
-        asked: Asked,
+        asked: Exchanges,
     ) -> Self {
         Self {
             replay,
@@ -142,7 +142,7 @@ impl<'a> Clients<'a> {
         self.current.retain(|_, flow| *flow != id);
         if let Some(socket) = socket {
             let port = self.host.page(socket).map(|page| page.local().port);
-            port.and_then(|port| self.asked.borrow_mut().remove(&port));
+            port.into_iter().for_each(|port| self.asked.forget(port));
             self.host.close(now, socket);
         }
         self.sockets -= 1;
@@ -215,8 +215,7 @@ impl<'a> Clients<'a> {
             return true;
         }
         if !flow.due.is_empty() {
-            let mut asked = self.asked.borrow_mut();
-            asked.entry(page.local().port).or_default().extend(flow.due.iter().map(|due| due.exchange));
+            flow.due.iter().for_each(|due| self.asked.ask(page.local().port, due.exchange));
             flow.unsent += flow.due.iter().map(|due| due.exchange.request_bytes).sum::<u64>();
             flow.awaited.append(&mut flow.due);
         }
@@ -263,8 +262,8 @@ impl Audience for Clients<'_> {
         }
     }
 
-    fn bytes(&self) -> u64 {
-        self.counts.bytes
+    fn bytes(&self) -> Vec<u64> {
+        vec![self.counts.bytes]
     }
 
     fn latencies(&self) -> &[u32] {

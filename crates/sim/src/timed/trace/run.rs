@@ -1,16 +1,12 @@
 //! One run: a trace, a setting, a seed.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::rc::Rc;
-
 use eft_base::{Endpoint, Instant};
 
 use super::clients::Clients;
 use super::replay::Replay;
 use crate::batch::Setting;
 use crate::timed::peer::Peer;
-use crate::timed::web::exchanges::{Asked, Exchanges};
+use crate::timed::web::exchanges::Exchanges;
 use crate::timed::web::load::{Event, World};
 use crate::timed::web::run::world_of;
 use crate::web::Web;
@@ -18,8 +14,8 @@ use crate::web::Web;
 /// A world at time 0. `web`: the program, and a stack with room for at least twice the connections that are open at once: some still
 /// close.
 pub fn world<'a>(web: &'a Web, replay: &'a Replay, setting: &Setting, seed: u64) -> World<'a, Clients<'a>> {
-    let asked: Asked = Rc::new(RefCell::new(BTreeMap::new()));
-    let exchanges = Exchanges::Asked(asked.clone());
+    let exchanges = Exchanges::default();
+    let asked = exchanges.clone();
     let sockets_max = 2 * web.stack.streams;
     let clients =
         |host: Peer, to: Endpoint, base: Instant| Clients::new(replay, (host, to), base, sockets_max, asked);

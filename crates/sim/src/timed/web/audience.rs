@@ -26,8 +26,8 @@ pub trait Audience {
     /// Everybody runs until all wait.
     fn run(&mut self, now: Instant) -> Done;
 
-    /// Of answers, that have come.
-    fn bytes(&self) -> u64;
+    /// Of answers, that have come to each group of clients.
+    fn bytes(&self) -> Vec<u64>;
 
     /// How long each answer took that has come whole, in nanoseconds, in their order.
     fn latencies(&self) -> &[u32];

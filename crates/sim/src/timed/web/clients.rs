@@ -5,9 +5,11 @@ use eft_channel::socket::{flag, wish};
 use eft_messages::control::Reply;
 
 use super::audience::{Audience, Done};
+use super::exchanges::Exchanges;
 use super::host::Host;
 use crate::timed::peer::Peer;
-use crate::web::Web;
+use crate::trace::Exchange;
+use crate::web::{Group, Web};
 
 /// Bytes of a request: a line, the host's name and the client's.
 pub const REQUEST_BYTES: u64 = 120;
@@ -25,6 +27,8 @@ enum Doing {
 
 #[derive(Clone, Copy, Debug)]
 struct Client {
+    of: Group,
+    group: usize,
     doing: Doing,
     /// Requests of this connection so far.
     asked: u64,
@@ -34,28 +38,35 @@ struct Client {
     asked_at: Instant,
 }
 
-const FRESH: Client = Client { doing: Doing::Nothing, asked: 0, has: 0, asked_at: Instant::ZERO };
+impl Client {
+    fn new(of: Group, group: usize) -> Self {
+        Self { of, group, doing: Doing::Nothing, asked: 0, has: 0, asked_at: Instant::ZERO }
+    }
+}
 
-pub struct Clients<'a> {
-    web: &'a Web,
+pub struct Clients {
     host: Host,
     all: Vec<Client>,
+    asked: Exchanges,
     latencies: Vec<u32>,
-    pub bytes: u64,
+    /// What each group has got.
+    pub bytes: Vec<u64>,
     pub answers: u64,
     pub connections: u64,
     /// Connections that did not come about, or broke.
     pub failures: u64,
 }
 
-impl<'a> Clients<'a> {
-    pub fn new(web: &'a Web, peer: Peer, to: Endpoint) -> Self {
+impl Clients {
+    /// `asked`: where the program finds how long requests and answers are.
+    pub fn new(web: &Web, (peer, to): (Peer, Endpoint), asked: Exchanges) -> Self {
+        let client = |client| Client::new(web.of_client(client), web.group_of(client));
         Self {
-            web,
             host: Host::new(peer, to),
-            all: vec![FRESH; web.stack.streams],
+            all: (0..web.stack.streams).map(client).collect(),
+            asked,
             latencies: Vec::new(),
-            bytes: 0,
+            bytes: vec![0; web.groups.len()],
             answers: 0,
             connections: 0,
             failures: 0,
@@ -118,11 +129,11 @@ impl<'a> Clients<'a> {
     /// Takes what has come of an answer. True if tcp wants to know.
     fn read(&mut self, now: Instant, client: usize, socket: SocketId, ready: &mut Vec<usize>) -> bool {
         let (count, is_wanted) = self.host.read(socket);
-        self.bytes += count;
         let state = &mut self.all[client];
+        self.bytes[state.group] += count;
         state.has += count;
-        if state.has >= self.web.answer_bytes {
-            state.has -= self.web.answer_bytes;
+        if state.has >= state.of.answer_bytes {
+            state.has -= state.of.answer_bytes;
             self.answers += 1;
             self.latencies.push(since(state.asked_at, now));
             ready.push(client);
@@ -131,7 +142,10 @@ impl<'a> Clients<'a> {
     }
 
     fn leave(&mut self, now: Instant, client: usize, socket: SocketId) {
-        self.all[client] = FRESH;
+        let Client { of, group, .. } = self.all[client];
+        self.all[client] = Client::new(of, group);
+        let port = self.host.page(socket).map(|page| page.local().port);
+        port.into_iter().for_each(|port| self.asked.forget(port));
         self.host.close(now, socket);
     }
 }
@@ -141,7 +155,7 @@ pub fn since(from: Instant, now: Instant) -> u32 {
     now.0.saturating_sub(from.0).min(u32::MAX.into()) as u32
 }
 
-impl Audience for Clients<'_> {
+impl Audience for Clients {
     fn peer(&self) -> &Peer {
         &self.host.peer
     }
@@ -157,13 +171,17 @@ impl Audience for Clients<'_> {
                 self.all[client].doing = Doing::Opening;
                 self.host.open(now, client);
             }
-            Doing::Asking(socket) if self.all[client].asked == self.web.requests => {
+            Doing::Asking(socket) if self.all[client].asked == self.all[client].of.requests => {
                 self.all[client].doing = Doing::Closing(socket);
                 self.host.change(socket, |page| page.add_wish(wish::SHUT_WRITE));
             }
             Doing::Asking(socket) => {
                 self.all[client].asked += 1;
                 self.all[client].asked_at = now;
+                let answer_bytes = self.all[client].of.answer_bytes;
+                let port = self.host.page(socket).map(|page| page.local().port);
+                let exchange = Exchange { request_bytes: REQUEST_BYTES, answer_bytes };
+                port.into_iter().for_each(|port| self.asked.ask(port, exchange));
                 self.host.change(socket, |page| page.set_send_end(page.send_end() + REQUEST_BYTES));
             }
             Doing::Opening | Doing::Connecting(_) | Doing::Closing(_) => {}
@@ -183,8 +201,8 @@ impl Audience for Clients<'_> {
         }
     }
 
-    fn bytes(&self) -> u64 {
-        self.bytes
+    fn bytes(&self) -> Vec<u64> {
+        self.bytes.clone()
     }
 
     fn latencies(&self) -> &[u32] {

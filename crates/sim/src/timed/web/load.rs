@@ -37,7 +37,7 @@ pub struct Taken {
 }
 
 /// `C`: who asks.
-pub struct Serving<'a, C = Clients<'a>> {
+pub struct Serving<'a, C = Clients> {
     pub web: &'a Web,
     pub program: Program<'a>,
     pub clients: C,
@@ -47,7 +47,7 @@ pub struct Serving<'a, C = Clients<'a>> {
     last_frame_ps: BTreeMap<u16, u64>,
 }
 
-pub type World<'a, C = Clients<'a>> = Timed<'a, Serving<'a, C>>;
+pub type World<'a, C = Clients> = Timed<'a, Serving<'a, C>>;
 
 impl<'a, C> Serving<'a, C> {
     pub fn new(web: &'a Web, program: Program<'a>, clients: C) -> Self {
@@ -133,6 +133,10 @@ impl<C: Audience> Workload for Serving<'_, C> {
     }
 
     fn delivered(&self, _stack: &Stack) -> u64 {
+        self.clients.bytes().iter().sum()
+    }
+
+    fn parts(&self, _stack: &Stack) -> Vec<u64> {
         self.clients.bytes()
     }
 

@@ -7,7 +7,7 @@ use eft_channel::socket::{Geometry, Opt, flag};
 use eft_control::network::{Interface, Metrics, Network, Route};
 
 use super::audience::Audience;
-use super::clients::{Clients, REQUEST_BYTES};
+use super::clients::Clients;
 use super::exchanges::Exchanges;
 use super::load::{Event, Serving, World};
 use super::program::Program;
@@ -23,7 +23,6 @@ use crate::timed::peer::Peer;
 use crate::timed::run::{OLD_TCP, device, topology};
 use crate::timed::servers::Servers;
 use crate::timed::world::Rest;
-use crate::trace::Exchange;
 use crate::web::Web;
 use crate::web::run::{Counts, Outcome, outcome};
 
@@ -98,9 +97,10 @@ fn scale(simulation: &Simulation) -> u8 {
 
 /// A world at time 0, with clients that begin in its first millisecond.
 pub fn world<'a>(web: &'a Web, setting: &Setting, seed: u64) -> World<'a> {
-    let exchange = Exchange { request_bytes: REQUEST_BYTES, answer_bytes: web.answer_bytes };
-    let clients = |host: Peer, to: Endpoint, _: Instant| Clients::new(web, host, to);
-    let mut world = world_of(web, setting, seed, Exchanges::Same(exchange), clients);
+    let exchanges = Exchanges::default();
+    let asked = exchanges.clone();
+    let clients = |host: Peer, to: Endpoint, _: Instant| Clients::new(web, (host, to), asked);
+    let mut world = world_of(web, setting, seed, exchanges, clients);
     for client in 0..web.stack.streams {
         let at = world.rest.about(PS_PER_MS);
         world.at(at, Event::Client { client });
@@ -155,8 +155,9 @@ fn advance(world: &mut World, until_ps: u64) -> Counts {
     world.advance(until_ps);
     Counts {
         connections: world.rest.load.clients.connections,
+        bytes: world.rest.load.clients.bytes.clone(),
         stack: Reading {
-            bytes: world.rest.load.clients.bytes,
+            bytes: world.rest.load.clients.bytes.iter().sum(),
             sent_bytes: world.rest.sent_bytes,
             segments: world.rest.sent_segments,
             acknowledgements: world.rest.received_frames,

@@ -52,6 +52,11 @@ pub trait Workload: Sized {
     /// Payload that has come to those for whom it is, as their host or their peer's tcp knows it.
     fn delivered(&self, stack: &Stack) -> u64;
 
+    /// The same of each part of a load that has several.
+    fn parts(&self, stack: &Stack) -> Vec<u64> {
+        vec![self.delivered(stack)]
+    }
+
     /// How long each answer took, in nanoseconds, in the order in which they came.
     fn latencies(&self) -> &[u32] {
         &[]

@@ -23,3 +23,27 @@ fn a_bad_trace_is_refused_with_its_file_and_line() {
     assert!(error.contains(": line 3: a time is a number"), "{error}");
     assert!(format!("{:#}", load("/").unwrap_err()).contains("a trace is a file of at most"));
 }
+
+#[test]
+fn a_mix_is_of_several_groups_within_their_bounds_and_a_seed_repeats_it() {
+    assert_eq!("mix".parse(), Ok(Asked::Mix));
+    let mut sizes = std::collections::BTreeSet::new();
+    for seed in 0..200 {
+        let groups = mix(seed);
+        assert_eq!(groups, mix(seed));
+        assert!(GROUPS.contains(&(groups.len() as u64)), "seed {seed}: {groups:?}");
+        assert!(
+            groups.iter().map(|group| group.clients).sum::<usize>() <= CLIENTS_MAX,
+            "seed {seed}: {groups:?}"
+        );
+        for group in &groups {
+            assert!(
+                group.clients >= 1 && ANSWER_BYTES.contains(&group.answer_bytes),
+                "seed {seed}: {groups:?}"
+            );
+            assert!((1..=REQUESTS_MAX).contains(&group.requests), "seed {seed}: {groups:?}");
+            sizes.insert(group.answer_bytes.ilog10());
+        }
+    }
+    assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [2, 3, 4, 5, 6], "sizes of all orders");
+}

@@ -41,9 +41,9 @@ impl<'a> Changing<'a> {
     }
 
     fn kbps(&mut self, ms: u64) -> u64 {
-        let before = delivered(&self.world);
+        let before = parts(&self.world)[0];
         self.pass(ms);
-        (delivered(&self.world) - before) * 8 / ms
+        (parts(&self.world)[0] - before) * 8 / ms
     }
 }
 
@@ -111,7 +111,7 @@ fn no_byte_is_lost_or_changed_while_servers_move_every_millisecond() {
     changing.world.rest.load.programs.with_content = true;
     changing.world.rest.load.peer.compares = true;
     let mut random = Random::new(7);
-    let before = delivered(&changing.world);
+    let before = parts(&changing.world)[0];
     let read = |world: &World<Bulk>| world.rest.load.peer.read_bytes();
     for _ in 0..200 {
         changing.pass(1);
@@ -120,7 +120,7 @@ fn no_byte_is_lost_or_changed_while_servers_move_every_millisecond() {
         let speed = core_of.map(|core| of_core[core - 1]);
         changing.change(Placement { core_of, speed });
     }
-    let (delivered, rest) = (delivered(&changing.world) - before, &changing.world.rest);
+    let (delivered, rest) = (parts(&changing.world)[0] - before, &changing.world.rest);
     assert!(changing.force.moves > 300, "{}", changing.force.moves);
     assert!(delivered > 10_000_000, "{delivered}");
     assert!(read(&changing.world) >= delivered, "acknowledged and not read");
@@ -131,7 +131,7 @@ fn no_byte_is_lost_or_changed_while_servers_move_every_millisecond() {
 fn a_policy_gets_sound_samples_and_two_runs_are_equal() {
     let experiment = experiment(100, 200);
     let one = experiment.run(Way::Adaptive).unwrap();
-    assert!(one.kbps > 0 && one.milliwatts > 34_000 / 4, "{one:?}");
+    assert!(one.rates.total() > 0 && one.milliwatts > 34_000 / 4, "{one:?}");
     assert!(one.moves > 0, "{one:?}");
     let unusable = one.decisions.iter().filter(|line| line.contains("went back") || line.contains("absurd"));
     assert_eq!(unusable.count(), 0, "{:#?}", one.decisions);
@@ -156,7 +156,7 @@ fn a_web_server_goes_on_while_its_stack_changes_and_two_runs_are_equal() {
     let experiment = Experiment::new(&calibration, None, 1, load, (100, 100)).unwrap();
     let fixed = experiment.run(Way::Fixed(Placement::SPREAD)).unwrap();
     let one = experiment.run(Way::Adaptive).unwrap();
-    assert!(one.moves > 0 && one.kbps * 4 > fixed.kbps, "{one:?} beside {fixed:?}");
+    assert!(one.moves > 0 && one.rates.total() * 4 > fixed.rates.total(), "{one:?} beside {fixed:?}");
     assert_eq!(one, experiment.run(Way::Adaptive).unwrap());
 }
 
@@ -166,11 +166,11 @@ fn a_machine_of_two_classes_runs_and_its_little_cores_carry_less_for_less_power(
     let experiment = Experiment::new(&machine, None, 1, (Load::Bulk, false), (50, 150)).unwrap();
     let on = |core_of| experiment.run(Way::Fixed(Placement { core_of, ..Placement::SPREAD })).unwrap();
     let (big, little) = (on([1, 2, 3]), on([5, 6, 7]));
-    assert!(little.kbps * 2 < big.kbps, "{little:?} beside {big:?}");
+    assert!(little.rates.total() * 2 < big.rates.total(), "{little:?} beside {big:?}");
     assert!(little.milliwatts * 2 < big.milliwatts, "{little:?} beside {big:?}");
 
     let one = experiment.run(Way::Adaptive).unwrap();
-    assert!(one.kbps > 0 && one.moves > 0, "{one:?}");
+    assert!(one.rates.total() > 0 && one.moves > 0, "{one:?}");
     assert_eq!(one, experiment.run(Way::Adaptive).unwrap());
     let placement = Placement::of(&one.plan, experiment.cores()).unwrap();
     assert!(placement.is_possible(experiment.cores()), "{placement:?}");

@@ -65,7 +65,7 @@ fn the_second_tier_tells_classes_apart() {
     );
     let kbps = |core_of| {
         let placement = Placement { core_of, ..Placement::SPREAD };
-        job.in_batches(&placement, &cores, 1).0.kbps
+        job.in_batches(&placement, &cores, 1).1.total()
     };
     let (big, tcp_on_big, little) = (kbps([1, 2, 3]), kbps([1, 5, 6]), kbps([5, 6, 7]));
     assert!(big > tcp_on_big && tcp_on_big > little, "{big} {tcp_on_big} {little}");
