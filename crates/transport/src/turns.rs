@@ -28,12 +28,14 @@ pub(crate) struct Turns {
     places: Vec<Place>,
     /// Places in the queue that are void.
     void: usize,
+    /// Sockets that had their turn in this flush.
+    had_turn: Vec<u32>,
     retry_at: Instant,
 }
 
 impl Turns {
     pub fn new() -> Turns {
-        Turns { queue: VecDeque::new(), places: Vec::new(), void: 0, retry_at: NEVER }
+        Turns { queue: VecDeque::new(), places: Vec::new(), void: 0, had_turn: Vec::new(), retry_at: NEVER }
     }
 
     /// A socket waits. One that does so already keeps its place.
@@ -53,6 +55,12 @@ impl Turns {
             self.queue.push_back(socket);
         }
         self.push(socket);
+    }
+
+    /// A socket had room to send and has more to do. It waits behind all for which this flush had no room, or else it would be first
+    /// again as long as its window is open, and those would not get their turn before.
+    pub fn had_turn(&mut self, socket: u32) {
+        self.had_turn.push(socket);
     }
 
     fn place(&mut self, socket: u32) -> &mut Place {
@@ -90,6 +98,9 @@ impl Turns {
     /// Ends a flush in which all due work of `done` sockets was done. Unfinished work is tried again soon; sockets that
     /// were not reached are served at once, unless no socket could be served.
     pub fn finish(&mut self, now: Instant, waited: usize, done: usize) {
+        let mut had_turn = core::mem::take(&mut self.had_turn);
+        had_turn.drain(..).for_each(|socket| self.push_last(socket));
+        self.had_turn = had_turn;
         self.retry_at = match () {
             () if self.queue.is_empty() => NEVER,
             () if waited > PER_TURN && done > 0 => now,

@@ -348,6 +348,7 @@ impl Component for Tcp {
             let Some(i) = self.turns.pop() else {
                 break;
             };
+            let has_room = self.has_room(out);
             if self.enter_state(cx, Kind::Serve, i) {
                 self.serve(cx, i, out);
             } else {
@@ -355,7 +356,8 @@ impl Component for Tcp {
             }
             match self.live[i as usize].due {
                 0 => done += 1,
-                // It could not finish: no room, or its turn was over.
+                // It could not finish: its turn was over, or there was no room.
+                _ if has_room => self.turns.had_turn(i),
                 _ => self.connection(i).mark(0),
             }
             self.connection(i).rearm();

@@ -27,6 +27,32 @@ fn without_room_for_any_socket_it_waits_instead_of_spinning() {
 }
 
 #[test]
+fn who_had_no_room_comes_before_those_that_had_their_turn() {
+    let mut turns = Turns::new();
+    (0..4).for_each(|i| turns.push(i));
+    // There is room for one in each flush, and all have more to send.
+    let mut order = Vec::new();
+    for _ in 0..8 {
+        let (waited, mut room) = (turns.len(), 1);
+        for _ in 0..turns.share() {
+            let Some(i) = turns.pop() else { break };
+            if room > 0 {
+                order.push(i);
+                room -= 1;
+                // Something else makes it wait, too.
+                turns.push(i);
+                turns.had_turn(i);
+            } else {
+                turns.push(i);
+            }
+        }
+        turns.finish(Instant::from_millis(7), waited, 0);
+        assert_eq!(turns.len(), 4, "each waits once");
+    }
+    assert_eq!(order, [0, 1, 2, 3, 0, 1, 2, 3]);
+}
+
+#[test]
 fn who_waits_already_is_told_of_input_in_its_order() {
     let mut turns = Turns::new();
     [1, 2, 1, 3, 2].into_iter().for_each(|i| turns.push(i));

@@ -376,12 +376,14 @@ impl Component for Udp {
             let Some(i) = self.turns.pop() else {
                 break;
             };
+            let has_room = out.room(ComponentId::IP) > 0;
             match self.enter_work(cx, Kind::Serve, i) {
                 true => self.serve(cx, i, out),
                 false => self.give_up(cx, i),
             }
             match self.live[i as usize].due {
                 0 => done += 1,
+                _ if has_room => self.turns.had_turn(i),
                 _ => self.mark(i, 0),
             }
             cx.advance();

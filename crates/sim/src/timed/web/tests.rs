@@ -151,3 +151,20 @@ fn tcp_pays_for_the_ends_of_a_connection_that_come_and_for_the_close() {
     // A SYN, a FIN, and a page that closes.
     assert!((28..32).contains(&(more_ns * 10 / of_one)), "{more_ns} of {of_one} ns");
 }
+
+/// Where tcp is the bottleneck, its queue to ip is always full. Nobody loses anything, so windows are open and files as large as that
+/// would go as a whole before anybody else's turn came.
+#[test]
+fn small_answers_do_not_wait_for_whole_files_of_others() {
+    let group = |clients, requests, answer_bytes| Group { clients, requests, answer_bytes };
+    let mut web = of(Stack::Eft, 16, 0);
+    web.groups = vec![group(8, 100, 8_000), group(8, 100, 4_000_000)];
+    let mut web = crate::timed::check::web_as_engines(&web);
+    web.stack.segment_bytes = web.stack.maximum_segment;
+    let world = ran(&web, 400);
+    let clients = &world.rest.load.clients;
+    let small = clients.bytes[0] / 8_000;
+    assert!(clients.bytes[1] > 100_000_000, "{:?}", clients.bytes);
+    // Of all clients' segments that go in turn these have 6 of an answer, and there are some 400 in a millisecond.
+    assert!(small > 8 * 400 / 10, "an answer every {} ms for each of 8 clients", 8 * 400 / small.max(1));
+}
