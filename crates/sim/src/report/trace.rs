@@ -1,8 +1,8 @@
 //! `eft-sim trace`: makes a trace of what `eft capture` has written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use eft_sim::trace::convert;
 
@@ -24,6 +24,9 @@ pub struct TraceArguments {
 pub fn run(arguments: &TraceArguments) -> Result<()> {
     let shown = || arguments.capture.display().to_string();
     let bytes = file::bytes(&arguments.capture, "a capture", CAPTURE_MB_MAX)?;
+    if is_one_file(&arguments.capture, &arguments.write) {
+        bail!("{} is the capture, which the trace would replace", arguments.write.display());
+    }
     let converted = convert(&bytes).with_context(shown)?;
     let (trace, tally) = (&converted.trace, converted.trace.tally());
     std::fs::write(&arguments.write, trace.to_string())
@@ -39,4 +42,32 @@ pub fn run(arguments: &TraceArguments) -> Result<()> {
         converted.left_out,
         converted.strange_segments,
     ))
+}
+
+/// By whatever names, links among them. One that is not there yet is another one.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    id(one).is_some() && id(one) == id(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_is_not_replaced_by_its_trace() {
+        let folder = std::env::temp_dir().join(format!("eft-sim-one-file-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let [capture, link, other] = ["capture", "link", "other"].map(|name| folder.join(name));
+        std::fs::write(&capture, "a capture").unwrap();
+        std::fs::hard_link(&capture, &link).unwrap();
+        for write in [&capture, &link] {
+            let arguments = TraceArguments { capture: capture.clone(), write: write.clone() };
+            assert!(run(&arguments).unwrap_err().to_string().contains("would replace"));
+        }
+        assert!(!is_one_file(&capture, &other));
+        assert_eq!(std::fs::read(&capture).unwrap(), b"a capture");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

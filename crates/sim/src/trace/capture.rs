@@ -1,6 +1,12 @@
 //! Reads what `eft capture` writes: pcapng of one section with one Ethernet interface; of each frame what a trace needs.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
+
+use eft_base::wire::{
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetHeader, IPV4_MORE_FRAGMENTS, IPV4_OFFSET_MASK, Ipv4Header,
+    Ipv6Header, PROTOCOL_TCP, TcpHeader,
+};
+use zerocopy::FromBytes;
 
 /// An end of a connection.
 pub type End = (IpAddr, u16);
@@ -41,18 +47,12 @@ const RESOLUTION: u16 = 9;
 const NANOSECONDS: u8 = 9;
 const ETHERNET: u16 = 1;
 
-const TCP: u8 = 6;
-
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn net16(bytes: &[u8], at: usize) -> Option<u16> {
-    u16_at(bytes, at).map(u16::swap_bytes)
 }
 
 /// All segments of TCP, in the order of the file.
@@ -114,40 +114,38 @@ fn packet(body: &[u8]) -> Option<(u64, &[u8])> {
 
 /// `None`: it is none of TCP, or a fragment.
 fn segment(at_ns: u64, frame: &[u8]) -> Option<Segment> {
-    let ip = frame.get(14..)?;
-    match net16(frame, 12)? {
-        0x0800 => {
-            let header = usize::from(ip.first()? & 15) * 4;
-            // More fragments follow, or it is no first one.
-            let is_fragment = net16(ip, 6)? & 0x3fff != 0;
-            let address = |at: usize| -> Option<IpAddr> {
-                let octets: [u8; 4] = ip.get(at..at + 4)?.try_into().ok()?;
-                Some(Ipv4Addr::from(octets).into())
-            };
-            let length = usize::from(net16(ip, 2)?).checked_sub(header)?;
-            let is_tcp = *ip.get(9)? == TCP && !is_fragment;
-            is_tcp.then(|| of_tcp(at_ns, [address(12)?, address(16)?], ip.get(header..)?, length))?
+    let (ethernet, packet) = EthernetHeader::ref_from_prefix(frame).ok()?;
+    match ethernet.ethertype.get() {
+        ETHERTYPE_IPV4 => {
+            let (header, _) = Ipv4Header::ref_from_prefix(packet).ok()?;
+            let is_fragment = header.flags_fragment.get() & (IPV4_MORE_FRAGMENTS | IPV4_OFFSET_MASK) != 0;
+            if header.protocol != PROTOCOL_TCP || is_fragment {
+                return None;
+            }
+            let length = usize::from(header.total_len.get()).checked_sub(header.header_len())?;
+            let ends = [header.source, header.destination].map(IpAddr::from);
+            of_tcp(at_ns, ends, packet.get(header.header_len()..)?, length)
         }
-        0x86dd => {
-            let address = |at: usize| -> Option<IpAddr> {
-                let octets: [u8; 16] = ip.get(at..at + 16)?.try_into().ok()?;
-                Some(Ipv6Addr::from(octets).into())
-            };
-            let is_tcp = *ip.get(6)? == TCP;
-            is_tcp.then(|| of_tcp(at_ns, [address(8)?, address(24)?], ip.get(40..)?, net16(ip, 4)?.into()))?
+        ETHERTYPE_IPV6 => {
+            let (header, tcp) = Ipv6Header::ref_from_prefix(packet).ok()?;
+            if header.next_header != PROTOCOL_TCP {
+                return None;
+            }
+            let ends = [header.source, header.destination].map(IpAddr::from);
+            of_tcp(at_ns, ends, tcp, header.payload_len.get().into())
         }
         _ => None,
     }
 }
 
 fn of_tcp(at_ns: u64, [from, to]: [IpAddr; 2], tcp: &[u8], length: usize) -> Option<Segment> {
-    let header = usize::from(tcp.get(12)? >> 4) * 4;
+    let (header, _) = TcpHeader::ref_from_prefix(tcp).ok()?;
     Some(Segment {
         at_ns,
-        from: (from, net16(tcp, 0)?),
-        to: (to, net16(tcp, 2)?),
-        sequence: u32_at(tcp, 4)?.swap_bytes(),
-        flags: *tcp.get(13)?,
-        payload: length.checked_sub(header)? as u32,
+        from: (from, header.source_port.get()),
+        to: (to, header.destination_port.get()),
+        sequence: header.sequence.get(),
+        flags: header.flags,
+        payload: length.checked_sub(header.header_len())? as u32,
     })
 }
