@@ -10,6 +10,7 @@ use eft_machine::Share;
 use super::Adaptive;
 use crate::estimate;
 use crate::indicators::Mix;
+use crate::observation::{ComponentLoad, Observation};
 use crate::placement;
 use crate::plan::Plan;
 use crate::policy::memory::SAME_MIX;
@@ -19,6 +20,10 @@ const AWAKE: f64 = 0.9;
 /// What a try may take of all that the load could have had since it began: a plan that does a seventh less is taken back after a
 /// third of the time.
 const LOSS: Duration = Duration::from_millis(36);
+/// Who is woken less often has little to win: at some 20 us for a sleep and a wake this is a twentieth of its time.
+const OFTEN_PER_S: f64 = 2500.0;
+/// Who has less to do does not count.
+const WORK_MIN: f64 = 0.01;
 /// Traffic that does no better awake is not tried again for so long, then for twice as long.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
 const DOUBLINGS_MAX: u32 = 6;
@@ -58,9 +63,15 @@ impl Refused {
 }
 
 impl Adaptive {
-    /// How old a load has to be.
-    pub(super) fn awake_from(share: f64) -> Duration {
-        LOSS.mul_f64(1.0 / share)
+    /// How old a load has to be. Where everybody who works is woken often, that they are is what makes slower faster.
+    pub(super) fn awake_from(&self, seen: &Observation, share: f64) -> Duration {
+        if self.are_woken_often(seen) { Duration::ZERO } else { LOSS.mul_f64(1.0 / share) }
+    }
+
+    fn are_woken_often(&self, seen: &Observation) -> bool {
+        let works = |load: &&ComponentLoad| self.work.get(&load.name).is_some_and(|work| *work >= WORK_MIN);
+        let mut working = seen.components.iter().filter(works).peekable();
+        working.peek().is_some() && working.all(|load| load.wake_ups_per_s >= OFTEN_PER_S)
     }
 
     /// The present seats, each CPU at the lowest speed at which it does its present work.

@@ -17,6 +17,7 @@ mod awake;
 mod ceiling;
 mod climb;
 mod deal;
+mod one_cpu;
 mod peek;
 mod settled;
 mod trial;
@@ -32,6 +33,7 @@ use eft_machine::CpuId;
 use self::awake::Refused;
 use self::ceiling::Ceiling;
 use self::deal::{Found, Search};
+use self::one_cpu::FellShort;
 use self::peek::{Pace, Peek};
 use self::settled::{Departure, Restless, Settled};
 use crate::estimate::{self, Demand};
@@ -86,6 +88,7 @@ pub struct Adaptive {
     /// Of the present load: its best throughput so far, what it is known to take, trials made, climbs taken back.
     best: Throughput,
     ceiling: Ceiling,
+    fell_short: FellShort,
     trials: u32,
     steps_back: u32,
     /// What remains to be tried for this load, whatever the predictions say.
@@ -157,6 +160,7 @@ impl Adaptive {
             overlaps: Overlaps::default(),
             best: Throughput::NONE,
             ceiling: Ceiling::default(),
+            fell_short: FellShort::default(),
             trials: 0,
             steps_back: 0,
             peeks: Vec::new(),
@@ -274,7 +278,7 @@ impl Adaptive {
     fn begin_load(&mut self, time: Instant, seen: &Observation) {
         (self.best, self.trials, self.load_changed) = (Throughput::NONE, 0, time);
         (self.elasticity, self.went_home, self.steps_back) = (0.0, false, 0);
-        self.ceiling = Ceiling::default();
+        (self.ceiling, self.fell_short) = (Ceiling::default(), FellShort::default());
         self.peeks = peek::ALL.to_vec();
         self.sharing.forget();
         self.is_dealt = false;

@@ -18,7 +18,7 @@ use crate::policy::sharing;
 use crate::throughput::Throughput;
 
 /// In the order in which they are tried; each once for a load.
-pub(super) const ALL: [Peek; 5] = [Peek::Beside, Peek::Apart, Peek::Spread, Peek::Consolidated, Peek::Awake];
+pub(super) const ALL: [Peek; 5] = [Peek::Beside, Peek::Apart, Peek::Awake, Peek::Spread, Peek::Consolidated];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peek {
@@ -109,7 +109,7 @@ impl Adaptive {
     /// others](sharing), may do far less than they do now.
     fn affordable_at(&self, peek: Peek, seen: &Observation, now: &Measured) -> Duration {
         if peek == Peek::Awake {
-            return Self::awake_from(LOSS_MAX);
+            return self.awake_from(seen, LOSS_MAX);
         }
         let plan = self.peeked(peek, seen).filter(|_| peek == Peek::Consolidated);
         let busiest = plan.and_then(|plan| self.busiest_beside_others(&plan, seen, now)).unwrap_or(0.0);

@@ -162,7 +162,7 @@ impl Adaptive {
             loose: objective == Objective::ThroughputPerWatt,
             elasticity: self.elasticity,
         };
-        let barred = |plan: &Plan| self.memory.is_barred(plan, now, time);
+        let barred = |plan: &Plan| self.memory.is_barred(plan, now, time) || self.falls_short(plan);
         let free = candidates(&here, &self.ladder)
             .into_iter()
             .filter(|next| !barred(&next.plan) && self.keeps_place(&next.plan))
@@ -248,8 +248,9 @@ impl Adaptive {
         if !abrupt && self.is_kept(&trial, &now) {
             self.best = self.best.max(now.throughput);
             if trial.peek == Some(Peek::Awake) {
-                // Faster work may be done at yet slower clocks.
-                self.peeks.push(Peek::Awake);
+                // Faster work may be done at yet slower clocks, and the fastest ones are known to do less.
+                self.peeks.retain(|peek| *peek != Peek::Spread);
+                self.peeks.insert(0, Peek::Awake);
             }
             if trial.is_sideways() {
                 self.favoured = self.copies_on(&self.plan);
@@ -259,6 +260,7 @@ impl Adaptive {
             return Some(format!("keeps it: {}", compare(&now, &was)));
         }
         self.memory.bar(&self.plan.clone(), &was, time);
+        self.note_short(&was, &now);
         if trial.peek == Some(Peek::Awake) {
             self.refused.note(mix, time);
         }

@@ -29,6 +29,21 @@ fn who_joins_others_takes_the_least_work_per_byte_that_was_seen_of_it_beside_the
 }
 
 #[test]
+fn what_was_seen_at_the_fastest_clock_counts() {
+    let mut sharing = Sharing::default();
+    let mut at = |speed: f64, tcp: f64| {
+        let mut plan = plan(&[("tcp", 1), ("ip", 1)]);
+        plan.speeds.insert(CpuId(1), Share(speed));
+        sharing.note(&plan, &work(&[("tcp", tcp), ("ip", 0.1)]), Throughput(1000.0));
+        sharing.work(Throughput(1000.0))["tcp"]
+    };
+    assert_eq!(
+        [at(0.3, 0.2), at(0.6, 0.4), at(0.3, 0.1), at(0.6, 0.3), at(0.6, 0.5)],
+        [0.2, 0.4, 0.4, 0.3, 0.3]
+    );
+}
+
+#[test]
 fn nothing_is_learnt_of_who_is_alone_beside_idle_ones_or_without_traffic() {
     let together = plan(&[("tcp", 1), ("udp", 1), ("ip", 2)]);
     let mut sharing = Sharing::default();

@@ -34,3 +34,25 @@ fn each_cpu_gets_the_lowest_clock_at_which_it_does_its_work() {
     let speed = |name: &str| plan.speed(plan.seats[name].cpu);
     assert_eq!((speed("tcp"), speed("ip")), (Share(0.5), Share(0.25)), "4/9 and 2/9 would do");
 }
+
+#[test]
+fn a_load_that_wakes_everybody_often_need_not_be_old() {
+    let names = ["tcp", "ip", "filter"].map(String::from);
+    let platform = Platform::new(Machine::of_equals(3), &names, None).unwrap();
+    let mut policy = Adaptive::new(&platform, &Settings::default());
+    policy.work.extend([(names[0].clone(), 0.3), (names[1].clone(), 0.1), (names[2].clone(), 0.0)]);
+    let from = |policy: &Adaptive, wakes: [f64; 3]| {
+        let load = |(name, wake_ups_per_s): (&String, f64)| ComponentLoad {
+            name: name.clone(),
+            wake_ups_per_s,
+            ..ComponentLoad::default()
+        };
+        let components = names.iter().zip(wakes).map(load).collect();
+        policy.awake_from(&Observation { components, ..Observation::default() }, 0.01)
+    };
+    assert_eq!(from(&policy, [9000.0, 2500.0, 0.0]), Duration::ZERO, "the filter has nothing to do");
+    assert_eq!(from(&policy, [9000.0, 2400.0, 0.0]), Duration::from_millis(3600));
+    assert_eq!(from(&policy, [0.0; 3]), Duration::from_millis(3600));
+    policy.work.clear();
+    assert_eq!(from(&policy, [9000.0; 3]), Duration::from_millis(3600), "nothing is known of their work yet");
+}
