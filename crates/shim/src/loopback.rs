@@ -21,8 +21,9 @@ use eft_base::Endpoint;
 use eft_messages::control::{Request, op};
 use libc::{sockaddr, socklen_t};
 
-/// How long a port that is taken on the loopback is waited for, in milliseconds: 1, 2, 4, and so on up to this.
-const LONGEST_PAUSE: u64 = 64;
+/// How long a port that is taken on the loopback is waited for, in milliseconds: 1, 2, 4, and so on up to this. On a machine whose
+/// CPUs others fill, four servers have to get one in this time.
+const LONGEST_PAUSE: u64 = 256;
 
 /// Who waits for a port that is taken on the loopback.
 #[derive(Clone, Copy, PartialEq)]
@@ -39,28 +40,33 @@ pub enum Taken {
 /// [second](crate::second) one.
 pub fn bind(kernel: c_int, port: u16, inet6: bool, taken: Taken) -> Result<c_int> {
     let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
-    let bind = |address, inet6| match taken {
+    let bind = |address, inet6, taken| match taken {
         Taken::Wait => when_left(|| bind_to(kernel, address, port, inet6)),
         Taken::GiveUp => bind_to(kernel, address, port, inet6),
     };
     if !inet6 {
-        return bind(v4, false);
+        return bind(v4, false, taken);
     }
     if sys::v6_only(kernel) {
-        return bind(v6, true);
+        return bind(v6, true, taken);
     }
     if sys::get_option_int(kernel, libc::SOL_SOCKET, libc::SO_TYPE) == Ok(libc::SOCK_STREAM) {
-        return bind(v4, true);
+        return bind(v4, true, taken);
     }
     let device = |name: &[u8]| sys::set_option(kernel, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name);
-    if device(b"lo\0").is_ok() {
-        if let Ok(done) = bind(IpAddr::V6(Ipv6Addr::UNSPECIFIED), true) {
-            return Ok(done);
-        }
-        // Only privileged programs may change the binding to a device.
-        device(b"\0")?;
+    if device(b"lo\0").is_err() {
+        return bind(v4, true, taken);
     }
-    bind(v4, true)
+    match bind(IpAddr::V6(Ipv6Addr::UNSPECIFIED), true, taken) {
+        Err(errno) => {
+            // Only privileged programs may change the binding to a device.
+            device(b"\0")?;
+            // Whoever has the port has been waited for.
+            let taken = if errno == Errno(libc::EADDRINUSE) { Taken::GiveUp } else { taken };
+            bind(v4, true, taken)
+        }
+        done => done,
+    }
 }
 
 /// Binds as soon as the port is free, if that is within some milliseconds: the port of a socket that has just ended is taken
