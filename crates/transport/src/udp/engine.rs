@@ -376,7 +376,7 @@ impl Component for Udp {
             let Some(i) = self.turns.pop() else {
                 break;
             };
-            let has_room = out.room(ComponentId::IP) > 0;
+            let has_room = self.has_room(out);
             match self.enter_work(cx, Kind::Serve, i) {
                 true => self.serve(cx, i, out),
                 false => self.give_up(cx, i),

@@ -254,6 +254,11 @@ impl Udp {
         }
     }
 
+    /// Whether a datagram can be sent now.
+    pub(super) fn has_room(&self, out: &Outbox<Out>) -> bool {
+        out.room(ComponentId::IP) > 0 && self.headers.available() > 0 && self.requests.room() > 0
+    }
+
     /// Gives ip a datagram, or several that go as one packet. False if there is no room.
     fn transmit(
         &mut self,
@@ -264,7 +269,7 @@ impl Udp {
         way: &Way,
         out: &mut Outbox<Out>,
     ) -> bool {
-        if out.room(ComponentId::IP) == 0 || self.requests.room() == 0 {
+        if !self.has_room(out) {
             return false;
         }
         let Some(slot) = self.headers.allocate() else {

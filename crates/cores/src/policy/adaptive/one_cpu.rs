@@ -2,11 +2,9 @@
 //! several CPUs wake one another.
 
 use super::Adaptive;
+use super::trial::CLEARLY_WORSE;
 use crate::plan::Plan;
 use crate::policy::measure::Measured;
-
-/// Less than this share of what the goal allows is no noise.
-const FAR_LESS: f64 = 0.85;
 
 /// Of the present load: how much of the largest core the fastest single CPU had that fell short.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,7 +13,7 @@ pub(super) struct FellShort(Option<f64>);
 impl Adaptive {
     /// The present plan is taken back.
     pub(super) fn note_short(&mut self, was: &Measured, now: &Measured) {
-        let least = was.throughput * (FAR_LESS * self.settings.goal.least_share().0);
+        let least = was.throughput * (CLEARLY_WORSE * self.settings.goal.least_share().0);
         if self.plan.is_consolidated() && now.throughput < least {
             let most = self.fell_short.0.into_iter().chain(self.speed_of_one(&self.plan)).reduce(f64::max);
             self.fell_short = FellShort(most);

@@ -37,7 +37,7 @@ pub(super) const STEPS_BACK_MAX: u32 = 2;
 /// After so many samples, a throughput outside these bounds needs no longer measurement.
 const CLEAR_SAMPLES: usize = 8;
 const CLEARLY_MORE: f64 = 1.2;
-const CLEARLY_WORSE: f64 = 0.85;
+pub(super) const CLEARLY_WORSE: f64 = 0.85;
 /// Less than this is noise.
 pub(super) const MORE: f64 = 1.015;
 
