@@ -1,14 +1,15 @@
 //! `eft-sim policies`: what the scheduler's policies reach on tier 1, beside the best fixed configuration.
 
 mod asked;
+mod goal;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use asked::Asked;
 use clap::{Args, ValueEnum};
 use eft_sim::hardware::Cores;
 use eft_sim::sweep::calibration;
 use eft_sim::timed::policies::placement::Placement;
-use eft_sim::timed::policies::{Experiment, Latency, Outcome, Rates, Way};
+use eft_sim::timed::policies::{Experiment, Judge, Latency, Outcome, Rates, Way};
 
 use super::machine::MachineArguments;
 use super::print;
@@ -53,6 +54,13 @@ pub struct PoliciesArguments {
         default_value = "bulk"
     )]
     load: Asked,
+    /// By what the best fixed configuration is the best, and what policies aim at
+    #[arg(
+        long,
+        value_name = "throughput|least-power[:PERCENT]|throughput-per-watt",
+        default_value = "throughput"
+    )]
+    goal: goal::AskedGoal,
     /// The card cuts no segments: packets go out one by one, so that the stack is slower than the wire
     #[arg(long)]
     no_offload: bool,
@@ -92,20 +100,24 @@ pub fn run(arguments: &PoliciesArguments) -> Result<()> {
     let span = (arguments.settle * 1000, arguments.seconds * 1000);
     print(&asked::told(&load))?;
     let of = (load, !arguments.no_offload);
-    let experiment = Experiment::new(&machine, told.as_ref(), arguments.seed, of, span)?;
-    let mut rows = vec![best(&experiment)?];
+    let mut experiment = Experiment::new(&machine, told.as_ref(), arguments.seed, of, span)?;
+    experiment.judge = arguments.goal.0;
+    let (best, most_kbps) = best(&experiment)?;
+    let mut rows = vec![best];
     for chosen in chosen {
         let name = chosen.to_possible_value().map_or(String::new(), |value| value.get_name().to_string());
         let outcome = experiment.run(chosen.way())?;
         rows.push(Row { name, is_judged: chosen.is_judged(), outcome });
     }
-    print(&eft_text::columns(&table(&rows, experiment.cores())))?;
+    let results = Results { rows, judge: experiment.judge, most_kbps };
+    print(&goal::told(&results.judge, most_kbps))?;
+    print(&eft_text::columns(&table(&results, experiment.cores())))?;
     if arguments.why {
-        for Row { name, outcome, .. } in &rows {
+        for Row { name, outcome, .. } in &results.rows {
             outcome.decisions.iter().try_for_each(|line| print(&format!("{name}: {line}\n")))?;
         }
     }
-    check(&rows)
+    check(&results)
 }
 
 /// What needs no search: a short run may be wrong about it, too, and it is no best configuration if one of these does more.
@@ -121,23 +133,33 @@ fn candidates(mut found: Vec<Placement>) -> Vec<Placement> {
     found
 }
 
-/// The best of the candidates.
-fn best(experiment: &Experiment) -> Result<Row> {
-    let mut best: Option<Row> = None;
-    for placement in candidates(experiment.best(TRIED)?) {
-        let outcome = experiment.run(Way::Fixed(placement))?;
-        if best.as_ref().is_none_or(|best| outcome.rates.mean() > best.outcome.rates.mean()) {
-            best = Some(Row { name: "best fixed".into(), is_judged: false, outcome });
-        }
+/// The best of the candidates by the goal, and the rate of the fastest one.
+fn best(experiment: &Experiment) -> Result<(Row, u64)> {
+    let run = |placement| Ok(experiment.run(Way::Fixed(placement))?);
+    let outcomes =
+        candidates(experiment.candidates(TRIED)?).into_iter().map(run).collect::<Result<Vec<Outcome>>>()?;
+    let most_kbps = outcomes.iter().map(|outcome| outcome.reached().kbps).max().unwrap_or(0);
+    // The first one of equals.
+    let worth = |outcome: &Outcome| experiment.judge.worth(outcome.reached(), most_kbps);
+    let best = outcomes.into_iter().rev().max_by_key(worth).context("there is no configuration")?;
+    Ok((Row { name: "best fixed".into(), is_judged: false, outcome: best }, most_kbps))
+}
+
+/// The rows, the best fixed configuration first, and by what they are judged.
+struct Results {
+    rows: Vec<Row>,
+    judge: Judge,
+    most_kbps: u64,
+}
+
+impl Results {
+    fn share(&self, row: &Row) -> f64 {
+        self.judge.share(row.outcome.reached(), self.rows[0].outcome.reached(), self.most_kbps)
     }
-    best.ok_or_else(|| anyhow::anyhow!("there is no configuration"))
 }
 
-fn share(rows: &[Row], row: &Row) -> f64 {
-    row.outcome.rates.mean() as f64 / rows[0].outcome.rates.mean().max(1) as f64
-}
-
-fn table(rows: &[Row], cores: &Cores) -> Vec<Vec<String>> {
+fn table(results: &Results, cores: &Cores) -> Vec<Vec<String>> {
+    let rows = &results.rows;
     let has_latencies = rows.iter().any(|row| row.outcome.latency.is_some());
     let has_parts = rows.iter().any(|row| row.outcome.rates.kbps.len() > 1);
     let mut head = vec!["POLICY", "MBIT/S"];
@@ -157,7 +179,7 @@ fn table(rows: &[Row], cores: &Cores) -> Vec<Vec<String>> {
         if has_parts {
             line.push(each_part(&outcome.rates));
         }
-        line.push(format!("{:.1}%", share(rows, row) * 100.0));
+        line.push(format!("{:.1}%", results.share(row) * 100.0));
         line.push(format!("{:.1}", outcome.milliwatts as f64 / 1000.0));
         if has_latencies {
             line.extend(latencies(outcome.latency));
@@ -179,11 +201,11 @@ fn latencies(latency: Option<Latency>) -> [String; 2] {
     latency.map_or(["-".into(), "-".into()], |latency| [us(latency.median_ns), us(latency.p99_ns)])
 }
 
-fn check(rows: &[Row]) -> Result<()> {
-    let short = rows.iter().filter(|row| row.is_judged && share(rows, row) < AIM);
+fn check(results: &Results) -> Result<()> {
+    let short = results.rows.iter().filter(|row| row.is_judged && results.share(row) < AIM);
     let short: Vec<String> = short
         .map(|row| {
-            let (reached, aim) = (share(rows, row) * 100.0, AIM * 100.0);
+            let (reached, aim) = (results.share(row) * 100.0, AIM * 100.0);
             format!("{} reaches {reached:.1}% of the best fixed configuration (aim {aim:.0}%)", row.name)
         })
         .collect();

@@ -5,6 +5,7 @@
 
 mod change;
 mod job;
+pub mod judge;
 mod latency;
 mod meter;
 pub mod placement;
@@ -16,6 +17,7 @@ mod sensor;
 mod told;
 
 pub use job::Offered;
+pub use judge::Judge;
 pub use latency::Latency;
 pub use rates::Rates;
 pub use run::{Experiment, Outcome, Way};

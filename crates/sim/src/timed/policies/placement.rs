@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use eft_cores::plan::{Plan, Seat as Place};
 use eft_machine::{CpuId, Share};
 
+use crate::batch::run::Outcome;
 use crate::batch::servers::Server;
 use crate::batch::{Seat, Setting};
 use crate::hardware::Cores;
@@ -66,6 +67,21 @@ impl Placement {
             speed == too || !together.contains(&self.core_of[other])
         };
         (0..PLACED.len()).all(|one| (one..PLACED.len()).all(|other| is_one(one, other)))
+    }
+
+    /// Power of the chip, its static share, too, if tier 2 has this outcome.
+    pub fn milliwatts(&self, cores: &Cores, outcome: &Outcome) -> u64 {
+        let mut seen = Vec::new();
+        let mut power = cores.static_mw();
+        for (i, server) in PLACED.into_iter().enumerate() {
+            let core = self.core_of[i];
+            if !seen.contains(&core) {
+                seen.push(core);
+                let clock = cores.clock(core, self.speed[i]);
+                power += cores.core_mw(core, clock, outcome.busy_ppm[server as usize]);
+            }
+        }
+        power
     }
 
     /// `tcp@1*8/8 ip+nic0@2*4/8`, or where there are classes `tcp@big1*8/8`.

@@ -8,24 +8,8 @@ use eft_cores::throughput::Throughput;
 use eft_machine::Watts;
 
 use super::job::Job;
-use super::placement::{PLACED, Placement};
 use super::search::try_all;
-use crate::batch::run::Outcome;
 use crate::hardware::Cores;
-
-fn power_mw(cores: &Cores, placement: &Placement, outcome: &Outcome) -> u64 {
-    let mut seen = Vec::new();
-    let mut power = cores.static_mw();
-    for (i, server) in PLACED.into_iter().enumerate() {
-        let core = placement.core_of[i];
-        if !seen.contains(&core) {
-            seen.push(core);
-            let clock = cores.clock(core, placement.speed[i]);
-            power += cores.core_mw(core, clock, outcome.busy_ppm[server as usize]);
-        }
-    }
-    power
-}
 
 /// Of each job, by its name.
 pub fn swept(jobs: &[(&str, Job)], cores: &Cores, seed: u64) -> Profiles {
@@ -36,7 +20,7 @@ pub fn swept(jobs: &[(&str, Job)], cores: &Cores, seed: u64) -> Profiles {
             window.add(&traffic, Duration::from_secs(1));
             let recorded = Recorded {
                 throughput: Throughput(delivered(&traffic)),
-                power: Watts(power_mw(cores, &placement, &outcome) as f64 / 1000.0),
+                power: Watts(placement.milliwatts(cores, &outcome) as f64 / 1000.0),
                 modelled: true,
                 plan: placement.plan(cores),
                 ..Recorded::default()

@@ -7,19 +7,20 @@ use eft_component::scheduling::PolicyName;
 use eft_cores::error::SchedulerError;
 use eft_cores::history::History;
 use eft_cores::plan::Plan;
-use eft_cores::policy::Settings;
+use eft_cores::policy::{Goal, Settings};
 use eft_cores::profile::Profiles;
 use eft_cores::scheduler::Scheduler;
 use eft_machine::CpuId;
 
 use super::change::{Clocks, InForce};
 use super::job::{Job, Offered};
+use super::judge::{Judge, Reached};
 use super::latency::Latency;
 use super::meter::Meter;
 use super::placement::{PLACED, Placement};
 use super::profiles::swept;
 use super::rates::Rates;
-use super::search::in_parallel;
+use super::search::{self, Rated, in_parallel};
 use super::sensor::Sensor;
 use super::told;
 use crate::batch::Setting;
@@ -64,6 +65,8 @@ pub struct Experiment {
     clocks: Clocks,
     /// What the scheduler knows of such loads.
     profiles: Profiles,
+    /// Says what the scheduler's goal is, too.
+    pub judge: Judge,
     pub seed: u64,
     /// Before anything is counted, and while it is.
     pub settle_ms: u64,
@@ -85,6 +88,12 @@ pub struct Outcome {
     pub plan: Plan,
     /// The scheduler's decisions, one a line.
     pub decisions: Vec<String>,
+}
+
+impl Outcome {
+    pub fn reached(&self) -> Reached {
+        Reached { kbps: self.rates.mean(), milliwatts: self.milliwatts }
+    }
 }
 
 enum Decider {
@@ -122,25 +131,73 @@ impl Experiment {
             job: Job::new(calibration, &load, segments)?,
             clocks: Clocks { cores: calibration.cores()?, transition_ps },
             profiles,
+            judge: Judge::THROUGHPUT,
             seed,
             settle_ms,
             measured_ms,
         })
     }
 
-    /// The best fixed configurations, the best one first: tier 2 tries all, and those that may be the best by it run for a short
-    /// time on tier 1.
-    pub fn best(&self, count: usize) -> Result<Vec<Placement>, SchedulerError> {
-        let may_be_best = super::search::may_be_best(&self.job, self.cores(), self.seed);
-        let rate = |placement: &Placement| {
-            let outcome = self.run_for(Way::Fixed(*placement), BRIEF_MS)?;
-            Ok((outcome.rates.mean(), *placement))
-        };
-        let mut rated =
-            in_parallel(&may_be_best, rate).into_iter().collect::<Result<Vec<_>, SchedulerError>>()?;
+    /// Fixed configurations one of which is the best: tier 2 tries all, and those that may be the best by it run for a short time on
+    /// tier 1. `count` of the fastest, the fastest one first, and of those that are best by the goal.
+    pub fn candidates(&self, count: usize) -> Result<Vec<Placement>, SchedulerError> {
+        let all = search::rate_all(&self.job, self.cores(), self.seed);
+        let mut fastest = self.briefly(&search::may_be_fastest(self.cores(), &all))?;
         // Stable: of equals tier 2's order decides.
-        rated.sort_by_key(|(kbps, _)| Reverse(*kbps));
-        Ok(rated.into_iter().take(count).map(|(_, placement)| placement).collect())
+        fastest.sort_by_key(|(_, reached)| Reverse(reached.kbps));
+        let most = fastest.first().map_or(0, |(_, reached)| reached.kbps);
+        let best =
+            if self.judge == Judge::THROUGHPUT { Vec::new() } else { self.best(&all, &fastest, most)? };
+        fastest.truncate(count);
+        let mut candidates: Vec<Placement> = Vec::new();
+        for (placement, _) in fastest.into_iter().chain(best.into_iter().take(count)) {
+            if !candidates.contains(&placement) {
+                candidates.push(placement);
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// By the goal, the best one first; `most`: of the fastest one. A configuration may be there twice.
+    fn best(&self, all: &[Rated], fastest: &[Rated], most: u64) -> Result<Vec<Rated>, SchedulerError> {
+        let mut fastest = fastest.to_vec();
+        self.improve(&mut fastest, most)?;
+        let mut tried = Vec::new();
+        for part in search::may_be_best(self.judge, all) {
+            tried.extend(self.briefly(&part)?);
+            if tried.iter().any(|(_, reached)| reached.kbps >= self.judge.floor_kbps(most)) {
+                break;
+            }
+        }
+        self.improve(&mut tried, most)?;
+        // Two ways to the best: a hill may have two tops.
+        tried.extend(fastest);
+        tried.sort_by_key(|(_, reached)| Reverse(self.judge.worth(*reached, most)));
+        Ok(tried)
+    }
+
+    /// Puts the best one first, and tries what is next to it for as long as that is better: by power tier 2 calls more configurations
+    /// better than run on tier 1.
+    fn improve(&self, tried: &mut Vec<Rated>, most: u64) -> Result<(), SchedulerError> {
+        loop {
+            tried.sort_by_key(|(_, reached)| Reverse(self.judge.worth(*reached, most)));
+            let Some((best, _)) = tried.first() else { return Ok(()) };
+            let is_new = |next: &Placement| !tried.iter().any(|(known, _)| known == next);
+            let new: Vec<Placement> =
+                search::next_to(best, self.cores()).into_iter().filter(is_new).collect();
+            if new.is_empty() {
+                return Ok(());
+            }
+            tried.extend(self.briefly(&new)?);
+        }
+    }
+
+    fn briefly(&self, placements: &[Placement]) -> Result<Vec<Rated>, SchedulerError> {
+        let run = |placement: &Placement| {
+            let outcome = self.run_for(Way::Fixed(*placement), BRIEF_MS)?;
+            Ok((*placement, outcome.reached()))
+        };
+        in_parallel(placements, run).into_iter().collect()
     }
 
     pub fn cores(&self) -> &Cores {
@@ -151,6 +208,7 @@ impl Experiment {
         let components: Vec<String> =
             PLACED.into_iter().filter_map(component).map(|c| c.to_string()).collect();
         let settings = Settings {
+            goal: Goal { objective: self.judge.objective, floor: self.judge.floor() },
             power: told::power(self.cores(), self.seed),
             profiles: self.profiles.clone(),
             ..Settings::default()

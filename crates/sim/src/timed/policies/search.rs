@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::job::{InBatches, Job};
+use super::judge::{Judge, Reached};
 use super::placement::{PLACED, Placement};
 use crate::hardware::Cores;
 use crate::hardware::cores::SPEEDS;
@@ -69,25 +70,74 @@ pub fn in_parallel<T: Sync, R: Send>(all: &[T], run: impl Fn(&T) -> R + Sync) ->
     (0..all.len()).filter_map(|number| parts.get_mut(number % threads)?.next()).collect()
 }
 
-/// Those that tier 2 may be wrong about when it does not call them the best: within its error of the best rate, at most
-/// [`TRIED_MAX`], the best and then the slowest ones first.
-pub fn may_be_best(job: &Job, cores: &Cores, seed: u64) -> Vec<Placement> {
-    let tried = try_all(job, cores, seed);
-    within_error(cores, tried.into_iter().map(|(placement, (_, rates, _))| (placement, rates.mean())))
+/// What tier 2 says that a placement reaches.
+pub type Rated = (Placement, Reached);
+
+pub fn rate_all(job: &Job, cores: &Cores, seed: u64) -> Vec<Rated> {
+    let rated = |(placement, (outcome, rates, _)): Tried| {
+        let milliwatts = placement.milliwatts(cores, &outcome);
+        (placement, Reached { kbps: rates.mean(), milliwatts })
+    };
+    try_all(job, cores, seed).into_iter().map(rated).collect()
 }
 
-fn within_error(cores: &Cores, tried: impl Iterator<Item = (Placement, u64)>) -> Vec<Placement> {
-    let mut all: Vec<(Placement, u64)> = tried.collect();
+/// Those that tier 2 may be wrong about when it does not call them the fastest: within its error of the best rate, at most
+/// [`TRIED_MAX`], the best and then the slowest cores first.
+pub fn may_be_fastest(cores: &Cores, all: &[Rated]) -> Vec<Placement> {
     let pace = |(core, speed): (usize, u64)| {
         let clock = cores.clock(core, speed);
         clock.khz * clock.duty * clock.per_cycle
     };
     let fastness =
         |placement: &Placement| placement.core_of.into_iter().zip(placement.speed).map(pace).sum::<u64>();
-    all.sort_by_cached_key(|(placement, kbps)| (Reverse(*kbps), fastness(placement)));
-    let best = all.first().map_or(0, |(_, kbps)| *kbps);
-    let near = all.into_iter().take_while(|(_, kbps)| kbps * 100 >= best * (100 - RATE_PERCENT));
+    let mut all = all.to_vec();
+    all.sort_by_cached_key(|(placement, reached)| (Reverse(reached.kbps), fastness(placement)));
+    let best = all.first().map_or(0, |(_, reached)| reached.kbps);
+    let near = all.into_iter().take_while(|(_, reached)| is_within_error(reached.kbps, best));
     near.take(TRIED_MAX).map(|(placement, _)| placement).collect()
+}
+
+/// Whether tier 1 may have `least`, where tier 2 has this.
+fn is_within_error(kbps: u64, least: u64) -> bool {
+    kbps * 100 >= least * (100 - RATE_PERCENT)
+}
+
+/// Those that may be the best ones by a goal, the best one of tier 2 first, in parts of [`TRIED_MAX`]: if none of a part has the
+/// rate that has to remain, the best may be in the next one.
+pub fn may_be_best(judge: Judge, all: &[Rated]) -> Vec<Vec<Placement>> {
+    let most = all.iter().map(|(_, reached)| reached.kbps).max().unwrap_or(0);
+    let floor = judge.floor_kbps(most);
+    let mut all: Vec<Rated> =
+        all.iter().filter(|(_, reached)| is_within_error(reached.kbps, floor)).copied().collect();
+    // What is within the error of the floor is taken for enough.
+    let worth = |reached: Reached| judge.worth(Reached { kbps: reached.kbps.max(floor), ..reached }, most);
+    all.sort_by_key(|(_, reached)| Reverse(worth(*reached)));
+    all.chunks(TRIED_MAX).map(|part| part.iter().map(|(placement, _)| *placement).collect()).collect()
+}
+
+/// The same seats with the cores of one server a step faster or slower.
+pub fn next_to(placement: &Placement, cores: &Cores) -> Vec<Placement> {
+    let stepped = |server: usize, speed: u64| {
+        let core = placement.core_of[server];
+        let together = cores.clocked_with(core);
+        let mut next = *placement;
+        for (other, of) in next.core_of.into_iter().zip(&mut next.speed) {
+            if other == core || together.contains(&other) {
+                *of = speed;
+            }
+        }
+        next
+    };
+    let both =
+        |server: usize| [placement.speed[server] - 1, placement.speed[server] + 1].map(|to| (server, to));
+    let steps = (0..PLACED.len()).flat_map(both).filter(|(_, speed)| (1..=SPEEDS).contains(speed));
+    let mut all: Vec<Placement> = Vec::new();
+    for next in steps.map(|(server, speed)| stepped(server, speed)) {
+        if !all.contains(&next) {
+            all.push(next);
+        }
+    }
+    all
 }
 
 #[cfg(test)]
