@@ -66,6 +66,8 @@ pub struct Profile {
     chosen_for: Option<(Mix, Throughput, bool)>,
     measured: bool,
     follows: Follows,
+    /// The share of the best throughput that the plan was chosen for.
+    promised: f64,
     /// Throughput before a change that should not have lowered it.
     carried: Option<Throughput>,
     /// The plan and measurement before a trial that shows whether the load takes more.
@@ -121,6 +123,7 @@ impl Profile {
             chosen_for: None,
             measured: false,
             follows: Follows::Unknown,
+            promised: 1.0,
             carried: None,
             tried: None,
             refined: 0,
@@ -256,6 +259,9 @@ impl Profile {
             return self.choose(time, now, role.name(), false);
         }
         let full = full?;
+        if let Some(reason) = self.save_power(time, full) {
+            return Some(reason);
+        }
         if time.saturating_since(self.chosen) >= REFINE {
             self.learn(&full);
             return self.choose_steady(time, full, "refined");
@@ -356,6 +362,7 @@ impl Profile {
         let carries = !saturated && !tries && self.follows != Follows::Yes;
         self.carried = carries.then_some(now.throughput);
         self.tried = tries.then(|| (self.plan.clone(), now));
+        self.promised = throughput;
         self.change(plan);
         let answered = latency.map(|latency| format!(" and answers in {latency:.0}")).unwrap_or_default();
         Some(format!(

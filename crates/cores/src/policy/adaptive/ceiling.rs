@@ -36,30 +36,55 @@ impl Ceiling {
         self.0 = Some(Known { throughput: most, promised });
     }
 
+    /// A plan predicted to carry `ratio` of the one before stays, and carries `share` of it: what was tried promises as much more.
+    pub fn moved(&mut self, ratio: f64, share: f64) {
+        let longer = share / ratio;
+        if let Some(known) = &mut self.0
+            && longer.is_finite()
+        {
+            known.promised *= longer.max(1.0);
+        }
+    }
+
     /// The load has taken more: what was known is not true.
     pub fn rise(&mut self, seen: Throughput) {
         self.0 = self.0.filter(|known| seen <= known.throughput * MORE);
     }
 
-    /// Whether a load that has this much is known to take no more from a plan with this promise.
-    pub fn holds(&self, now: Throughput, promised: Throughput) -> bool {
-        let reached = |known: &Known| now * MORE >= known.throughput && now <= known.throughput * MORE;
-        self.0.is_some_and(|known| reached(&known) && promised <= known.promised * AS_MUCH)
+    /// What a load that has this much now takes at most from a plan with this promise.
+    pub fn most(&self, now: Throughput, promised: Throughput) -> Throughput {
+        match self.0 {
+            Some(known) if now <= known.throughput * MORE && promised <= known.promised * AS_MUCH => {
+                let is_reached = now * MORE >= known.throughput;
+                promised.min(if is_reached { now } else { known.throughput })
+            }
+            _ => promised,
+        }
+    }
+
+    /// Whether a load with this much is known to take no more.
+    pub fn is_reached(&self, now: Throughput) -> bool {
+        let reached = |known: Known| now * MORE >= known.throughput && now <= known.throughput * MORE;
+        self.0.is_some_and(reached)
     }
 }
 
 impl Adaptive {
-    pub(super) fn learn_ceiling(&mut self, trial: &Trial, now: &Measured) {
+    /// `stays`: the plan that was tried.
+    pub(super) fn learn_ceiling(&mut self, trial: &Trial, now: &Measured, stays: bool) {
         let busiest = |plan| {
             estimate::bottleneck(&estimate::utilisation(&self.platform, plan, &trial.demand)).max(1e-6)
         };
         let ratio = busiest(&trial.base) / busiest(&self.plan);
+        if stays {
+            self.ceiling.moved(ratio, now.throughput.ratio_to(trial.was.throughput));
+        }
         self.ceiling.note(trial.was.throughput, now.throughput, ratio);
     }
 
     /// Whether this load takes no more, whatever the plan.
     pub(super) fn is_sated(&self, now: &Measured) -> bool {
-        self.ceiling.holds(now.throughput, now.throughput)
+        self.ceiling.is_reached(now.throughput)
     }
 }
 

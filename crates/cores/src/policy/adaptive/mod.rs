@@ -20,6 +20,7 @@ mod deal;
 mod one_cpu;
 mod peek;
 mod settled;
+mod thrifty;
 mod trial;
 
 use alloc::format;

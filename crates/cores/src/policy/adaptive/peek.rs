@@ -18,7 +18,8 @@ use crate::policy::sharing;
 use crate::throughput::Throughput;
 
 /// In the order in which they are tried; each once for a load.
-pub(super) const ALL: [Peek; 5] = [Peek::Beside, Peek::Apart, Peek::Awake, Peek::Spread, Peek::Consolidated];
+pub(super) const ALL: [Peek; 7] =
+    [Peek::Beside, Peek::Apart, Peek::Awake, Peek::Spread, Peek::Slow, Peek::Fewer, Peek::Consolidated];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peek {
@@ -29,6 +30,10 @@ pub(super) enum Peek {
     Apart,
     /// The fastest rung.
     Spread,
+    /// The same seats at [half of their clocks](super::thrifty).
+    Slow,
+    /// The two CPUs that do least [as one](super::thrifty).
+    Fewer,
     /// The fastest rung on one CPU.
     Consolidated,
     /// The same seats at [clocks](super::awake) at which no CPU sleeps much.
@@ -39,10 +44,10 @@ pub(super) enum Peek {
 const BUSY_MIN: f64 = 0.2;
 /// A smaller share of others makes no difference, and may be an artefact of the kernel's ticks.
 const OTHERS_MIN: Share = Share(0.2);
-/// What the try of one CPU may take of all that the load could have had since it began.
-const LOSS_MAX: f64 = 0.01;
+/// What a try may take of all that the load could have had since it began.
+pub(super) const LOSS_MAX: f64 = 0.01;
 /// How long a plan that does far less is in force until it is taken back.
-const TAKEN_BACK: Duration = Duration::from_millis(80);
+pub(super) const TAKEN_BACK: Duration = Duration::from_millis(80);
 
 impl Peek {
     pub(super) fn is_sideways(self) -> bool {
@@ -54,6 +59,8 @@ impl Peek {
             Self::Beside => "tries the CPU on which others do most",
             Self::Apart => "tries the CPU on which others do least",
             Self::Awake => "tries clocks at which no CPU sleeps much",
+            Self::Slow => "tries all clocks at half",
+            Self::Fewer => "tries one CPU less",
             Self::Spread | Self::Consolidated => "tries whether the load takes more from a faster rung",
         }
     }
@@ -68,13 +75,15 @@ pub(super) enum Pace {
     Early,
     /// When the load has lasted for a while.
     Thorough,
+    /// When no neighbour promises more.
+    Last,
 }
 
 impl Pace {
     pub(super) fn samples(self) -> usize {
         match self {
             Self::Hasty => 6,
-            Self::Early | Self::Thorough => WINDOW_SAMPLES,
+            Self::Early | Self::Thorough | Self::Last => WINDOW_SAMPLES,
         }
     }
 }
@@ -108,8 +117,13 @@ impl Adaptive {
     /// How old a load has to be for a try. One CPU, on which the components take the work that was [seen of them beside
     /// others](sharing), may do far less than they do now.
     fn affordable_at(&self, peek: Peek, seen: &Observation, now: &Measured) -> Duration {
-        if peek == Peek::Awake {
-            return self.awake_from(seen, LOSS_MAX);
+        match peek {
+            Peek::Awake => return self.awake_from(seen, LOSS_MAX),
+            Peek::Slow | Peek::Fewer => {
+                let plan = self.peeked(peek, seen);
+                return plan.map_or(Duration::ZERO, |plan| self.thrifty_from(&plan, now));
+            }
+            _ => {}
         }
         let plan = self.peeked(peek, seen).filter(|_| peek == Peek::Consolidated);
         let busiest = plan.and_then(|plan| self.busiest_beside_others(&plan, seen, now)).unwrap_or(0.0);
@@ -150,7 +164,9 @@ impl Adaptive {
         if now.busy < BUSY_MIN {
             return None;
         }
-        let open = self.peeks.iter().filter(|peek| self.allows(time, **peek, seen, now, Pace::Thorough));
+        let allows =
+            |peek| [Pace::Thorough, Pace::Last].iter().any(|pace| self.allows(time, peek, seen, now, *pace));
+        let open = self.peeks.iter().filter(|peek| allows(**peek));
         let new =
             open.filter(|peek| self.peeked(**peek, seen).is_some_and(|plan| self.is_new(&plan, now, time)));
         let age = self.costs.load_age(time);
@@ -168,10 +184,13 @@ impl Adaptive {
             Peek::Spread => pace == Pace::Thorough && !saturated && self.top_keeps_up(seen, now),
             Peek::Consolidated if saturated => pace != Pace::Hasty && self.is_crowded(seen),
             Peek::Consolidated => pace == Pace::Thorough,
+            Peek::Slow | Peek::Fewer => {
+                pace == Pace::Last && self.saves_power() && !self.others_are_busy(seen)
+            }
             Peek::Awake => {
                 pace == Pace::Thorough
                     && !saturated
-                    && !self.platform.managed().iter().any(|cpu| others(seen, cpu) >= OTHERS_MIN)
+                    && !self.others_are_busy(seen)
                     && !self.refused.holds(&now.mix, time)
             }
         }
@@ -180,6 +199,10 @@ impl Adaptive {
     fn top_keeps_up(&self, seen: &Observation, now: &Measured) -> bool {
         let top = &self.ladder.rung(self.ladder.top()).plan;
         self.busiest_beside_others(top, seen, now).is_none_or(|busiest| busiest <= 1.0)
+    }
+
+    pub(super) fn others_are_busy(&self, seen: &Observation) -> bool {
+        self.platform.managed().iter().any(|cpu| others(seen, cpu) >= OTHERS_MIN)
     }
 
     pub(super) fn is_crowded(&self, seen: &Observation) -> bool {
@@ -195,6 +218,8 @@ impl Adaptive {
             Peek::Spread => Some(self.ladder.rung(self.ladder.top()).plan.clone()),
             Peek::Consolidated => Some(self.ladder.rung(self.ladder.consolidated_top()).plan.clone()),
             Peek::Awake => Some(self.kept_awake()),
+            Peek::Slow => Some(self.slowed()),
+            Peek::Fewer => self.fewer(),
             Peek::Beside | Peek::Apart => {
                 let from = self.copies_on(&self.plan)?;
                 let [most, least] = self.extremes(from, seen)?;

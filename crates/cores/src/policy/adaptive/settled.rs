@@ -184,6 +184,8 @@ impl Adaptive {
         let demand = self.work.clone();
         if let Some(next) = self.promising(time, seen, &was, &demand) {
             self.trials = TRIALS_MAX - 1;
+            // A probe is one try.
+            self.peeks.clear();
             return self.attempt(next, was, demand);
         }
         // No neighbour promises more: settles at the drifted level.

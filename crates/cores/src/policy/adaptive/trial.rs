@@ -85,6 +85,9 @@ impl Adaptive {
             if time < self.patient_until {
                 return Some("waits whether the load lasts long enough for a change to pay".into());
             }
+            if let Some(reason) = self.peek(time, seen, &now, Pace::Last) {
+                return Some(reason);
+            }
         }
         if self.trials < TRIALS_MAX
             && let Some(at) = self.waits_for_peek(time, seen, &now)
@@ -181,13 +184,15 @@ impl Adaptive {
         // Slower may be faster, which no prediction shows: a component that is not the bottleneck is tried one step
         // slower.
         let slower = || slower(&here).into_iter().find(|next| !barred(&next.plan));
-        best.or_else(|| if matches!(objective, Objective::LeastPower) { None } else { slower() })
+        // What is cheaper by little among others' turns and moods may be so by chance.
+        let is_clear = objective != Objective::LeastPower || !self.others_are_busy(seen);
+        best.or_else(|| if is_clear { slower() } else { None })
     }
 
     /// A candidate promises no more than the load is known to take.
     fn below_ceiling(&self, next: Candidate, now: &Measured) -> Candidate {
-        let is_useless = self.ceiling.holds(now.throughput, now.throughput * next.throughput);
-        let throughput = if is_useless { next.throughput.min(1.0) } else { next.throughput };
+        let most = self.ceiling.most(now.throughput, now.throughput * next.throughput);
+        let throughput = next.throughput.min(most.ratio_to(now.throughput));
         Candidate { throughput, ..next }
     }
 
@@ -241,12 +246,18 @@ impl Adaptive {
             return Some("the mix of traffic changed during a trial: begins to measure anew".into());
         }
         self.learn_elasticity(&trial, &now);
-        self.learn_ceiling(&trial, &now);
+        let stays = !abrupt && self.is_kept(&trial, &now);
+        self.learn_ceiling(&trial, &now, stays);
         if trial.pace == Pace::Hasty {
             self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
         }
-        if !abrupt && self.is_kept(&trial, &now) {
+        if stays {
             self.best = self.best.max(now.throughput);
+            if let Some(peek @ (Peek::Slow | Peek::Fewer)) = trial.peek {
+                self.peeks.insert(0, peek);
+                // That it is full now is no reason to climb.
+                self.trials += 1;
+            }
             if trial.peek == Some(Peek::Awake) {
                 // Faster work may be done at yet slower clocks, and the fastest ones are known to do less.
                 self.peeks.retain(|peek| *peek != Peek::Spread);
@@ -278,7 +289,7 @@ impl Adaptive {
     fn is_kept(&mut self, trial: &Trial, now: &Measured) -> bool {
         let more = now.throughput > trial.was.throughput * MORE;
         match trial.peek {
-            None => self.is_better(now, &trial.was),
+            None | Some(Peek::Slow | Peek::Fewer) => self.is_better(now, &trial.was),
             Some(Peek::Beside | Peek::Apart | Peek::Spread | Peek::Awake) => more,
             Some(Peek::Consolidated) => {
                 // The floor is relative to the best throughput, so that is noted too.

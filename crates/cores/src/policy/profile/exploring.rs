@@ -5,8 +5,10 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use core::time::Duration;
 
 use eft_base::Instant;
+use eft_component::scheduling::Objective;
 
 use super::{GAIN_MIN, MOVED_SAMPLES, Profile, WINDOW_SAMPLES};
 use crate::estimate::{self, Demand};
@@ -22,6 +24,8 @@ use crate::policy::measure::{Measured, SETTLING_SAMPLES};
 /// simulator loads of which there are profiles have 94% of that or more, though these are of another model and another draw of the
 /// machine; a load that the profiles were wrong about had 70%.
 const LIKE_MIN: f64 = 0.85;
+/// A load that has had its plan for so long is worth tries, some of which cost throughput.
+const LASTS: Duration = Duration::from_secs(3);
 /// As a ladder's rungs: what promises less is within the error of predictions.
 const ROOM_MIN: f64 = 1.03;
 
@@ -61,8 +65,7 @@ impl Profile {
     /// do, so only a saturated plan shows it.
     pub(super) fn doubt(&self, now: &Measured) -> Option<&'static str> {
         let promised = self.profiles.promised(&now.mix, &self.plan).filter(|_| now.is_saturated())?;
-        let is_vindicated = self.vindicated.is_some_and(|mix| mix.difference(&now.mix) <= MIX_MOVED);
-        if is_vindicated {
+        if self.is_vindicated(now) {
             return None;
         }
         if now.throughput < promised * LIKE_MIN {
@@ -87,12 +90,34 @@ impl Profile {
     }
 
     pub(super) fn begin_exploring(&mut self, time: Instant, now: Measured, why: &str) -> String {
-        self.forget_load();
         let mut adaptive = Adaptive::new(&self.platform, &self.settings);
         adaptive.take_over(self.plan.clone(), time);
+        self.explore_by(adaptive, now);
+        alloc::format!("{why}: goes on as adaptive does")
+    }
+
+    /// What takes less power on this machine than on the one that was swept only trials show: the floor leaves out what has a little
+    /// too little there, and clocks come in large steps.
+    pub(super) fn save_power(&mut self, time: Instant, now: Measured) -> Option<String> {
+        let is_young = time.saturating_since(self.chosen) < LASTS;
+        if is_young || self.settings.goal.objective == Objective::Throughput || self.is_vindicated(&now) {
+            return None;
+        }
+        let mut adaptive = Adaptive::new(&self.platform, &self.settings);
+        let best = now.throughput / self.promised.clamp(0.1, 1.0);
+        adaptive.go_on(self.plan.clone(), best, time);
+        self.explore_by(adaptive, now);
+        Some("looks for what takes less power, as adaptive does".into())
+    }
+
+    fn explore_by(&mut self, adaptive: Adaptive, now: Measured) {
+        self.forget_load();
         let fallback = Some((self.plan.clone(), now));
         self.exploration = Some(Exploration { adaptive: Box::new(adaptive), mix: now.mix, fallback });
-        alloc::format!("{why}: goes on as adaptive does")
+    }
+
+    fn is_vindicated(&self, now: &Measured) -> bool {
+        self.vindicated.is_some_and(|mix| mix.difference(&now.mix) <= MIX_MOVED)
     }
 
     /// `None` if no load is explored, or no longer.

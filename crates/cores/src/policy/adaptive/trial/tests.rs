@@ -62,7 +62,7 @@ fn a_load_that_takes_no_more_is_offered_no_more() {
     policy.change(spread.clone());
     let trial =
         Trial { base: base.clone(), was: now, demand: demand.clone(), peek: None, pace: Pace::Thorough };
-    policy.learn_ceiling(&trial, &now);
+    policy.learn_ceiling(&trial, &now, false);
     policy.change(base);
     assert!(policy.is_sated(&now), "two CPUs had no more");
     assert_eq!(promised(&mut policy), None);
