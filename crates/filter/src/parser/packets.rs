@@ -31,6 +31,10 @@ impl Parser {
             for host in &peers.hosts {
                 check_family(rule.family, &host.value, place)?;
             }
+            // `from any` says as much as nothing, and is shown alike.
+            if let [Not { negated: false, value: Host::Any }] = peers.hosts[..] {
+                peers.hosts.clear();
+            }
         }
         if self.word() == Some("port") {
             let ported = |p: &u8| matches!(*p, PROTOCOL_TCP | PROTOCOL_UDP);

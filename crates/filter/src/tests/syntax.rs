@@ -133,6 +133,18 @@ fn macros_cannot_explode() {
     assert!(error(&text).contains("grows too large"));
 }
 
+#[test]
+fn any_host_is_the_same_said_and_unsaid() {
+    let said = |text: &str| parse(text).unwrap();
+    for text in ["pass from any", "pass to any", "pass all", "pass from any to any"] {
+        assert_eq!(said(text), said("pass"), "{text}");
+        assert_eq!(said(&said(text).to_string()), said(text), "{text}");
+    }
+    let half = said("pass from any to 10.0.0.1");
+    assert_eq!(half, said("pass to 10.0.0.1"));
+    assert_eq!(said(&half.to_string()), half);
+}
+
 /// Pieces that rules are made of, and some that they are not.
 const PIECES: [&str; 48] = [
     "pass",
