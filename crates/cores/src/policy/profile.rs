@@ -221,6 +221,8 @@ impl Profile {
                 (self.resumed, self.measured) = (false, true);
                 self.learn(&now);
                 self.chosen_for = Some((now.mix, now.throughput, now.overloaded >= 0.5));
+                // Which has explored what was worth it.
+                self.vindicated = Some(now.mix);
                 Some("goes on with its predecessor's plan".into())
             }
             None => {

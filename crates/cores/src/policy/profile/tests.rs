@@ -1,7 +1,9 @@
 use super::*;
 use crate::estimate::Demand;
 use crate::indicators::Indicators;
+use crate::policy::Goal;
 use crate::profile::Outcome;
+use crate::sample::Traffic;
 use eft_machine::{Machine, Share, Watts};
 
 #[test]
@@ -138,4 +140,32 @@ fn an_exploration_that_finds_as_much_goes_on() {
     assert!(policy.fall_back(&saturated(799.0)).is_none(), "as much");
     assert!(policy.fall_back(&saturated(100.0)).is_none(), "from there on adaptive judges");
     assert!(policy.explorer().is_some());
+}
+
+#[test]
+fn less_power_is_looked_for_once_a_load_has_lasted_if_the_goal_is_about_it() {
+    const S: u64 = 1_000_000_000;
+    let looks = |goal, after_s: u64| {
+        let mut policy = with_one_profile(|_| 0);
+        (policy.settings.goal, policy.chosen, policy.promised) = (goal, Instant(S), 0.8);
+        let found = policy.save_power(Instant((1 + after_s) * S), saturated(800.0));
+        assert_eq!(found.is_some(), policy.explorer().is_some());
+        found.is_some()
+    };
+    assert!(looks(Goal::least_power(Share(0.95)), 3) && looks(Goal::THROUGHPUT_PER_WATT, 3));
+    assert!(!looks(Goal::least_power(Share(0.95)), 2), "it may be over soon");
+    assert!(!looks(Goal::THROUGHPUT, 3));
+}
+
+#[test]
+fn a_successor_looks_for_nothing_that_its_predecessor_has_looked_for() {
+    let mut policy = with_one_profile(|_| 0);
+    policy.settings.goal = Goal::THROUGHPUT_PER_WATT;
+    policy.resume(policy.plan.clone(), Instant::ZERO);
+    let traffic = Traffic { received_bytes: 1 << 20, received_segments: 1000, ..Traffic::default() };
+    let seen = Observation { traffic, ..Observation::default() };
+    for ms in (10..10_000).step_by(10) {
+        policy.decide(Instant(ms * 1_000_000), &seen);
+    }
+    assert!(policy.chosen_for.is_some() && policy.explorer().is_none());
 }

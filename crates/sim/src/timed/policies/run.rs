@@ -158,7 +158,7 @@ impl Experiment {
         Ok(candidates)
     }
 
-    /// By the goal, the best one first; `most`: of the fastest one. A configuration may be there twice.
+    /// By the goal, the best one first; `most`: of the fastest one.
     fn best(&self, all: &[Rated], fastest: &[Rated], most: u64) -> Result<Vec<Rated>, SchedulerError> {
         let mut fastest = fastest.to_vec();
         self.improve(&mut fastest, most)?;
@@ -171,13 +171,13 @@ impl Experiment {
         }
         self.improve(&mut tried, most)?;
         // Two ways to the best: a hill may have two tops.
+        fastest.retain(|(placement, _)| !tried.iter().any(|(known, _)| known == placement));
         tried.extend(fastest);
         tried.sort_by_key(|(_, reached)| Reverse(self.judge.worth(*reached, most)));
         Ok(tried)
     }
 
-    /// Puts the best one first, and tries what is next to it for as long as that is better: by power tier 2 calls more configurations
-    /// better than run on tier 1.
+    /// Puts the best one first, and tries what is next to it for as long as that is better: tier 2 is not exact enough about power.
     fn improve(&self, tried: &mut Vec<Rated>, most: u64) -> Result<(), SchedulerError> {
         loop {
             tried.sort_by_key(|(_, reached)| Reverse(self.judge.worth(*reached, most)));
