@@ -55,8 +55,7 @@ impl Ceiling {
     pub fn most(&self, now: Throughput, promised: Throughput) -> Throughput {
         match self.0 {
             Some(known) if now <= known.throughput * MORE && promised <= known.promised * AS_MUCH => {
-                let is_reached = now * MORE >= known.throughput;
-                promised.min(if is_reached { now } else { known.throughput })
+                promised.min(if self.is_reached(now) { now } else { known.throughput })
             }
             _ => promised,
         }

@@ -9,6 +9,7 @@
 //! - When the overload has ended, the most promising [neighbour](super::neighbours) is tried, measured over a window,
 //!   and kept if it serves the objective better; also the step *down*, for slower may be faster (`slower-is-faster`,
 //!   section 4). What failed is [remembered](super::memory) for a time that doubles.
+//! - Where the goal is about power, [less of it](thrifty) is tried then, whatever the predictions say.
 //! - When nothing promising is left, the policy is settled, and keeps the plan until the load changes; at long, growing
 //!   intervals one neighbour is probed, if the load has moved a little.
 //! - A load that [flaps](super::flapping) is not followed.

@@ -38,9 +38,9 @@ impl Adaptive {
     /// How old a load has to be for a try. A saturated one has less in proportion to its busiest CPU at worst, unless it is known to
     /// take no more.
     pub(super) fn thrifty_from(&self, plan: &Plan, now: &Measured) -> Duration {
-        let busiest = |plan| estimate::bottleneck(&estimate::utilisation(&self.platform, plan, &self.work));
+        let busiest = estimate::bottleneck(&estimate::utilisation(&self.platform, plan, &self.work));
         let is_spared = now.overloaded < 0.5 || self.is_sated(now);
-        let loss = if is_spared { 0.0 } else { 1.0 - 1.0 / busiest(plan).max(1.0) };
+        let loss = if is_spared { 0.0 } else { 1.0 - 1.0 / busiest.max(1.0) };
         let allowed = (1.0 - self.settings.goal.least_share().0).clamp(LOSS_MAX, LOSS_MOST);
         TAKEN_BACK.mul_f64(loss / allowed)
     }

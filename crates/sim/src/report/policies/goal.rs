@@ -2,14 +2,11 @@
 
 use std::str::FromStr;
 
-use eft_component::scheduling::Objective;
+use eft_component::scheduling::{Objective, Scheduling};
 use eft_sim::timed::policies::Judge;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskedGoal(pub Judge);
-
-/// What a topology has if it names no floor.
-const FLOOR_PERCENT: u64 = 95;
 
 impl FromStr for AskedGoal {
     type Err = &'static str;
@@ -22,11 +19,16 @@ impl FromStr for AskedGoal {
         match (name, percent) {
             ("throughput", None) => Ok(Self(Judge::THROUGHPUT)),
             ("throughput-per-watt", None) => Ok(Self(Judge::THROUGHPUT_PER_WATT)),
-            ("least-power", None) => Ok(Self(Judge::least_power(FLOOR_PERCENT))),
+            ("least-power", None) => Ok(Self(Judge::least_power(default_floor_percent()))),
             ("least-power", Some(Some(percent))) => Ok(Self(Judge::least_power(percent))),
             _ => Err(NONE),
         }
     }
+}
+
+/// What a topology has if it names no floor.
+fn default_floor_percent() -> u64 {
+    Scheduling::default().floor.percent().round() as u64
 }
 
 /// Above the table.
